@@ -6,12 +6,15 @@ Min-K%++). Beside one pass of the base model, it also gives those of Carlini et 
 arXiv 2507.18302 (Min-K%++ calibrated), arXiv 2601.12104 (EZ-MIA: ez) and arXiv 2601.02751 (wbc).
 Shadow models add those of Carlini et al. (arXiv 2112.03570: LiRA) and Zarifzadeh et al. (arXiv
 2312.03262: RMIA).
+
+A real user with a coin has two scores: the mean and the largest of the named score over all records
+of the user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -19,13 +22,14 @@ import numpy as np
 from attacks.scores.membership_scores import ALONE, BESIDE_BASE, access_of, one_pass
 from attacks.scores.membership_sessions import Sessions
 from attacks.scores.membership_targets import TARGETS, Target, targets_of
+from attacks.scores.own_targets import OwnTarget, own_target
 from attacks.scores.shadow_models import lira_offline, lira_online, rmia
 from attacks.scores.token_readings import mean_log_probs
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Scores
 from audit.core.predictor import Access, Predictor
 from audit.core.rules import POSITIVE, SHARE, Rule, check_fields
-from audit.core.secret import Secret
+from audit.core.secret import OWN, Secret
 
 WITH_SHADOWS = ("lira_offline", "lira_online", "rmia")
 NAMED = "ratio"  # beforehand, to be quoted first; all scores are tests alike
@@ -51,7 +55,7 @@ class Membership(Attack):
     shadows: Annotated[int, _EVEN] = 0
     k: Annotated[float, SHARE] = 0.2
     gamma: Annotated[float, POSITIVE] = 1.0
-    kinds = tuple(TARGETS.values())
+    kinds = (*TARGETS.values(), OWN)
     access = Access.SCORE
 
     def __post_init__(self) -> None:
@@ -60,11 +64,16 @@ class Membership(Attack):
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         unread = np.full(len(secrets), np.nan)
         names = _one_pass_names(public) + (WITH_SHADOWS if self.shadows else ())
-        return [
+        shape = [
             one
             for target in targets_of(secrets)
             for one in _scores(target, dict.fromkeys(names, unread), public)
         ]
+        own = own_target(secrets)
+        if own is None:
+            return shape
+        unread = np.full(len(own.records.texts), np.nan)
+        return [*shape, *_of_users(own, {_named(public): unread}, public)]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -72,8 +81,8 @@ class Membership(Attack):
         """Split a limited budget equally among targets, and then leave RMIA out."""
         shadows = knowledge.shadows if self.shadows else ()
         sessions = Sessions(predictor, knowledge.public, tuple(s.predictor for s in shadows))
-        targets, limit = targets_of(secrets), sessions.limit
-        budget = None if limit is None else limit // max(len(targets), 1)
+        targets, own, limit = targets_of(secrets), own_target(secrets), sessions.limit
+        budget = None if limit is None else limit // max(len(targets) + (own is not None), 1)
         compared = shadows and limit is None and predictor.readable >= Access.SCORE
         population = sessions.population(knowledge.texts[:_POPULATION] if compared else ())
         evidence: list[Evidence] = []
@@ -88,6 +97,11 @@ class Membership(Attack):
                 values["rmia"] = rmia(*phi, population[0], population[1:], self.gamma)
             spread = {name: target.spread(column) for name, column in values.items()}
             evidence += _scores(target, spread, knowledge.public is not None, measured.windowed)
+        if own is not None:
+            alone = replace(sessions, shadows=())
+            measured = self._measure(own.records, alone, budget, knowledge.opened)
+            based = knowledge.public is not None
+            evidence += _of_users(own, measured.scores, based, measured.windowed)
         return evidence
 
     def _measure(
@@ -133,7 +147,7 @@ def _scores(
     target: Target, values: Mapping[str, np.ndarray], based: bool, windowed: int = 0
 ) -> list[Scores]:
     """Return the scores of one target, the named one first. values: by score, shape (s,)."""
-    named = NAMED if based else ALONE[0]
+    named = _named(based)
     return [
         Scores(
             score=name,
@@ -146,6 +160,29 @@ def _scores(
         )
         for name in sorted(values, key=lambda name: name != named)
     ]
+
+
+def _of_users(
+    own: OwnTarget, values: Mapping[str, np.ndarray], based: bool, windowed: int = 0
+) -> list[Scores]:
+    """Return the two scores of real users. values: by score, one for each of their records."""
+    score = _named(based)
+    return [
+        Scores(
+            score=f"{name}_{score}",
+            target=OWN,
+            values=of_users,
+            windowed=windowed,
+            named=name == "mean",
+            access=access_of(score),
+            kind=OWN,
+        )
+        for name, of_users in own.of_users(values[score])
+    ]
+
+
+def _named(based: bool) -> str:
+    return NAMED if based else ALONE[0]
 
 
 def _one_pass_names(based: bool) -> tuple[str, ...]:

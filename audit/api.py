@@ -6,16 +6,13 @@ before a function needs it. Results, findings and figures show themselves where 
 
 from __future__ import annotations
 
-import base64
-import html
 import importlib
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final
 
 from audit.cli.progress import Progress
 from audit.core.errors import UsageError
@@ -23,19 +20,26 @@ from audit.plugins import registry
 from audit.results.schema import Results
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from audit.check import Engine, Examination
+    from audit.core.guarantee import Guarantee
     from audit.gate.outcome import Outcome
     from audit.planting.designs import Base
     from audit.run.service import Service
+    from audit.scores.audited import Audited
     from audit.verify import Verification
-    from reports._content.table import Table
+    from reports._findings import Findings
+    from reports._pictures import Figure, Figures
 
 __all__ = [
+    "Audited",
     "Figure",
     "Figures",
     "Findings",
     "Planned",
     "Results",
+    "audit_scores",
     "check",
     "compare",
     "dry_run",
@@ -56,7 +60,19 @@ __all__ = [
     "write_reports",
 ]
 Report = Callable[[str, float], None]  # is called with what is done, and how much of all
-_WIDTH = "46rem"  # of a figure: about a column of text
+_SHOWN = {  # classes by the module that is loaded when they are asked for
+    "Audited": "audit.scores.audited",
+    "Figure": "reports._pictures",
+    "Figures": "reports._pictures",
+    "Findings": "reports._findings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a class of what functions return."""
+    if name not in _SHOWN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_SHOWN[name]), name)
 
 
 class Settings(TypedDict, total=False):
@@ -73,6 +89,7 @@ class Settings(TypedDict, total=False):
     user_form: str
     model: str | Path
     secrets: str | Path
+    coin_users: float
     epsilon: float
     delta: float
     policy: str
@@ -89,6 +106,7 @@ class Settings(TypedDict, total=False):
     reveal: bool
     planting: Mapping[str, Any]
     training: Mapping[str, Any]
+    silence: Mapping[str, Any]
 
 
 @final
@@ -121,6 +139,32 @@ class Shown(Results):
         return _notebook.markup(self)
 
 
+def audit_scores(
+    in_scores: ArrayLike,
+    out_scores: ArrayLike,
+    *,
+    delta: float = 1e-5,
+    claim: Guarantee | float | None = None,
+    control: tuple[ArrayLike, ArrayLike] | None = None,
+    beacons: tuple[ArrayLike, ArrayLike] | None = None,
+) -> Audited:
+    """Audit the scores of your own attack on a model of your own, by the tests of `run`.
+
+    in_scores, out_scores: (n,), (m,), one score for each person whom a fair coin put in or out of
+    the training text; higher = more like a member. delta: δ of the bound on ε. claim: ε in nats
+    for (ε, δ)-DP per user, added or removed; or a `Guarantee`. control: the scores (in, out) of a
+    model trained without protection, by the same attack on at least as many people. beacons: the
+    scores (b,) of b values that many users wrote, and (b, k) of k others, drawn likewise and
+    planted nowhere, by the same function. "No leak found" needs control and beacons. Raises
+    UsageError for scores that are not finite numbers, too few or all the same.
+    """
+    from audit.scores.audited import audit_scores as audited
+
+    return audited(
+        in_scores, out_scores, delta=delta, claim=claim, control=control, beacons=beacons
+    )
+
+
 @dataclass(frozen=True)
 class Planned:
     """A run or a sweep whose settings are resolved; nothing is loaded or written yet.
@@ -136,11 +180,16 @@ class Planned:
 
 
 def planned(
-    plan: str | Path | None = None, *, trust_config: bool = False, **settings: Unpack[Settings]
+    plan: str | Path | None = None,
+    *,
+    trust_config: bool = False,
+    trust_stages: bool = False,
+    **settings: Unpack[Settings],
 ) -> Planned:
     """Resolve the settings of a run. Raises UsageError for what cannot be run.
 
     trust_config: whether pyproject.toml may run code and lead outside its folder.
+    trust_stages: whether stages are used that are not signed with this user's key.
     """
     from audit.plan.execution import execution
     from audit.plan.resolve import resolve
@@ -151,7 +200,7 @@ def planned(
     path = None if plan is None else Path(plan)
     given = gather(_checked(settings), path, trust_config=trust_config)
     how, made = execution(given), resolve(given)
-    folder = find(how.output, made.hash)
+    folder = find(how.output, made.hash, trust_stages)
     return Planned(
         folder.path,
         how.formats,
@@ -161,7 +210,11 @@ def planned(
 
 
 def planned_sweep(
-    plan: str | Path, *, trust_config: bool = False, **settings: Unpack[Settings]
+    plan: str | Path,
+    *,
+    trust_config: bool = False,
+    trust_stages: bool = False,
+    **settings: Unpack[Settings],
 ) -> Planned:
     """Resolve the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
     from audit.plan.execution import execution
@@ -170,7 +223,7 @@ def planned_sweep(
 
     given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
     how, made = execution(given), sweeping.resolve(given, table)
-    folder = find(how.output, made.hash)
+    folder = find(how.output, made.hash, trust_stages)
     return Planned(
         folder.path,
         how.formats,
@@ -224,7 +277,7 @@ def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """Plant canaries as `audit plant` does, and return what was written.
 
     given: kind, pattern, turn, count, repetitions, template, design, base, seed, beacons, share,
-    each as `audit plant --help` describes it. Raises UsageError.
+    coin_users, each as `audit plant --help` describes it. Raises UsageError.
     """
     from audit.planting import plant_corpus
 
@@ -316,12 +369,15 @@ def load(folder: str | Path) -> Results:
 
 def findings(results: Results) -> Findings:
     """Return all findings of all releases, references included, as a table."""
+    from reports._findings import Findings
+
     return Findings(results)
 
 
 def figures(results: Results) -> Figures:
     """Return the figures of the report, as far as the run has data for them."""
     from reports import Report
+    from reports._pictures import Figure, Figures
 
     drawn = Report(results).figures
     return Figures(tuple(Figure(f.title, f.caption, f.alternative, f.svg) for f in drawn))
@@ -384,131 +440,3 @@ def check(
     from audit.check import Claim, examine
 
     return examine(engine, Claim(**stated), seed, texts, report)
-
-
-@dataclass(frozen=True)
-class Findings:
-    """A row for each finding of each release; in a notebook it shows itself as a table."""
-
-    results: Results
-
-    def frame(self) -> Any:
-        """Return a DataFrame with the columns of findings.csv. Raises UsageError without pandas."""
-        try:
-            pandas: Any = importlib.import_module("pandas")
-        except ImportError:
-            raise UsageError("a data frame needs pandas; run: pip install pandas") from None
-        from reports import Report, csv
-
-        (table, *_) = csv.Csv().files(Report(self.results)).values()
-        return pandas.read_csv(io.BytesIO(table), keep_default_na=False, na_values=[""])
-
-    def __len__(self) -> int:
-        return sum(len(release.findings) for release in self.results.releases)
-
-    def __repr__(self) -> str:
-        table = _table(self.results)
-        rows = [table.head, *table.rows]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(table.head))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
-
-    def _repr_html_(self) -> str:
-        table = _table(self.results)
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in table.rows
-        )
-        caption = f"<caption>{html.escape(table.caption)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _table(results: Results) -> Table:
-    """Make a table of every finding in words, the same as the report's."""
-    from audit.results import words
-    from reports._content import page, verdicts, wording
-    from reports._content.table import Table
-
-    clean = page.inert(results)
-    rows = []
-    for release, name in zip(clean.releases, page.labels(clean.releases), strict=True):
-        for f in release.findings:
-            twins = f.control
-            rows.append(
-                [
-                    name,
-                    wording.spelled(f.attack),
-                    wording.metric(f.attack, f.metric),
-                    verdicts.measured(f),
-                    "none" if twins is None else words.measured(twins.value, twins.ci, f.unit),
-                    words.integer(f.n),
-                    str(f.leaked),
-                    str(f.claim),
-                    f"{f.sentence} {f.claim_sentence}".strip(),
-                ]
-            )
-    head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Leaked", "Claim", "In words"]
-    return Table(wording.sentences(" ".join(clean.headline), 700), head, rows)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A drawing, and what it shows in words; in a notebook it shows itself.
-
-    svg: in neutral colours, to be themed; `picture` is a file's text.
-    """
-
-    title: str
-    caption: str
-    alternative: str
-    svg: str
-
-    @property
-    def picture(self) -> str:
-        """A whole SVG document, dark on white."""
-        from reports._figures import svg
-
-        return svg.on_paper(self.svg)
-
-    def __repr__(self) -> str:
-        return self.alternative
-
-    def _repr_html_(self) -> str:
-        """Return an image that shares no name with other figures and runs nothing."""
-        coded = base64.b64encode(self.picture.encode("utf-8")).decode("ascii")
-        words, caption = html.escape(self.alternative), html.escape(self.caption)
-        style = f"background:#fff;width:100%;max-width:{_WIDTH}"
-        image = f'<img style="{style}" alt="{words}" src="data:image/svg+xml;base64,{coded}"/>'
-        title = f"<strong>{html.escape(self.title)}</strong>"
-        return f"<figure>{title}<br/>{image}<figcaption>{caption}</figcaption></figure>"
-
-
-@dataclass(frozen=True)
-class Figures(Sequence[Figure]):
-    """All figures of a run, one below the other; each is one of the sequence."""
-
-    drawn: tuple[Figure, ...]
-
-    def __len__(self) -> int:
-        return len(self.drawn)
-
-    def __iter__(self) -> Iterator[Figure]:
-        return iter(self.drawn)
-
-    @overload
-    def __getitem__(self, place: int) -> Figure: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Figures: ...
-
-    def __getitem__(self, place: int | slice) -> Figure | Figures:
-        return Figures(self.drawn[place]) if isinstance(place, slice) else self.drawn[place]
-
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self.drawn))
-
-    def _repr_html_(self) -> str:
-        return "".join(figure._repr_html_() for figure in self.drawn)

@@ -70,7 +70,7 @@ class Case:
 
 
 def measure(case: Case, rows: int) -> dict[str, float]:
-    """Takes one step, and gives the growth of peak memory in bytes and the time in seconds."""
+    """Take one step; return the growth of peak memory (bytes) and the time (seconds)."""
     torch.set_num_threads(2)
     torch.manual_seed(0)
     model = case.model()

@@ -167,7 +167,7 @@ def seconds(work: Callable[[], None]) -> float:
 
 
 def findings(folder: Path) -> Figures:
-    """Reads what both tools found, each on its own canaries."""
+    """Read what both tools found, each on its own canaries."""
     (release,) = api.load(folder / "ours").releases
     found = {finding.metric: finding.value for finding in release.findings}
     report = json.loads((folder / "theirs.report.json").read_text())
@@ -208,7 +208,7 @@ def on_their_canaries(folder: Path, canaries: Sequence[Mapping[str, Any]]) -> Fi
 
 
 def show(runs: Sequence[Figures]) -> None:
-    """Prints the mean of each figure over the seeds, and the figures of each seed."""
+    """Print the mean of each figure over the seeds, and the figures of each seed."""
 
     def mean(name: str) -> str:
         return shown(float(np.mean([run[name] for run in runs])))

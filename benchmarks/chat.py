@@ -115,7 +115,7 @@ def pretrain(folder: Path, texts: Path, seconds: float) -> None:
 
 
 def read(file: Path, inner: Any) -> list[int]:
-    """Encodes a text, paragraph by paragraph, without the notices around it."""
+    """Encode a text, paragraph by paragraph, without the notices around it."""
     text = file.read_text(encoding="utf-8-sig", errors="replace")
     text = re.split(r"\*\*\* ?(?:START|END) OF TH.*\*\*\*", text)[1:2] or [text]
     lines = [" ".join(part.split()) for part in text[0].split("\n\n")]
@@ -123,7 +123,7 @@ def read(file: Path, inner: Any) -> list[int]:
 
 
 def chats(path: Path) -> None:
-    """Writes the dialogs of the first users of helpdesk as conversations."""
+    """Write the dialogs of the first users of helpdesk as conversations."""
     dialogs = [json.loads(line) for line in (EMBEDDED_FOLDER / "helpdesk.jsonl").open()]
     private = list(dict.fromkeys(d["user"] for d in dialogs if d["split"] == "private"))[:USERS]
     heldout = list(dict.fromkeys(d["user"] for d in dialogs if d["split"] == "heldout"))[
@@ -134,7 +134,7 @@ def chats(path: Path) -> None:
         for d in dialogs
         if d["user"] in {*private, *heldout}
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def turns(dialog: str) -> list[dict[str, str]]:

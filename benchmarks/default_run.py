@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def timed(command: list[str]) -> tuple[float, float]:
-    """Runs a command in a new folder: (wall, CPU of it and its children), seconds."""
+    """Run a command in a new folder: (wall, CPU of it and its children), seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(command[0]).absolute()), *command[1:]]
@@ -59,7 +59,7 @@ def timed(command: list[str]) -> tuple[float, float]:
 
 
 def tell(what: str, figures: list[tuple[float, float]]) -> None:
-    """Prints the medians of what was timed."""
+    """Print the medians of what was timed."""
     wall, cpu = zip(*figures, strict=True)
     print(f"{what}: wall {shown(wall)}, CPU {shown(cpu)}", flush=True)
 

@@ -59,7 +59,7 @@ class Work:
             session.score([text[:1] for text in self.texts], [text[1:] for text in self.texts])
 
     def read(self, ensemble: Ensemble) -> None:
-        """Reads the members' distributions at the same places, one scored text at a time."""
+        """Read the members' distributions at the same places, one scored text at a time."""
         if not self.generated:
             for text in self.texts:
                 ensemble.log_pmfs([text], [1])

@@ -58,7 +58,7 @@ def noise_divided_again() -> list[Patch]:
 
 
 def first_tensor_noised() -> list[Patch]:
-    """Adds noise to the first tensor alone."""
+    """Add noise to the first tensor alone."""
 
     def wrong(self: NoisySum, batches: Iterable[Any], divisor: float) -> None:
         for i, total in enumerate(self._clipped(batches)):
@@ -82,7 +82,7 @@ def clipping_ignored() -> list[Patch]:
 
 
 def sampled_too_often() -> list[Patch]:
-    """Samples with one and a half times the probability that is accounted."""
+    """Sample with one and a half times the probability that is accounted."""
 
     def more(examples: Any, probability: float, coins: np.random.Generator) -> Any:
         return poisson(examples, min(1.0, 1.5 * probability), coins)

@@ -94,7 +94,7 @@ def gpt2(size: Size, tied: bool) -> Any:
 
 
 def with_linear(model: Any) -> Any:
-    """Replaces each Conv1D by an equal nn.Linear."""
+    """Replace each Conv1D by an equal nn.Linear."""
     from transformers.pytorch_utils import Conv1D
 
     for block in list(model.modules()):
@@ -178,7 +178,7 @@ def opacus_ghost(model: Any) -> Callable[[Batch], Clipped]:
 
 
 def with_positions(module: Any, args: Any, read: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Copies position ids (B, T), because Opacus refuses an expanded view."""
+    """Copy position ids (B, T), because Opacus refuses an expanded view."""
     return args, {**read, "position_ids": read["position_ids"].contiguous()}
 
 
@@ -285,7 +285,7 @@ def quiet(threads: int) -> None:
 
 
 def alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs work in a fresh process, forked from one that has only imported everything."""
+    """Run work in a fresh process, forked from one that has only imported everything."""
     context = get_context("forkserver")
     context.set_forkserver_preload(IMPORTS)
     with ProcessPoolExecutor(1, context) as pool:
@@ -293,7 +293,7 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def show(case: str, rows: dict[str, Row]) -> None:
-    """Prints seconds, multiples of the non-private step, additional memory, and errors."""
+    """Print seconds, multiples of the non-private step, additional memory, and errors."""
     base = rows["non-private"]
     print(
         f"\n{case:<34}{'CPU s':>8}{'×':>7}{'wall s':>8}{'×':>7}{'MiB':>8}{'norms':>10}{'sum':>10}"

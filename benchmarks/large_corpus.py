@@ -67,7 +67,7 @@ def main() -> None:
 
 def digest(results: Path) -> str:
     """Hashes what two runs of one plan must have in common: all but machine and times."""
-    document = json.loads(results.read_text())
+    document = json.loads(results.read_text(encoding="utf-8"))
     del document["environment"]
     for release in document["releases"]:
         del release["cost"]
@@ -75,7 +75,7 @@ def digest(results: Path) -> str:
 
 
 def timed(name: str, words: list[str], kill: float | None = None) -> int:
-    """Runs a command of the audit; prints what it took; gives its exit code."""
+    """Run a command of the audit, print its time and memory, return its exit code."""
     before, began = used(), time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "audit", *words], start_new_session=True)
     highest = [0]
@@ -101,7 +101,7 @@ def used() -> float:
 
 
 def watched(pid: int, highest: list[int], ended: threading.Event) -> None:
-    """Keeps the most memory, in KiB, that the process and its children had at once.
+    """Keep the most memory, in KiB, that the process and its children had at once.
 
     Pages that they share count once: their proportional set sizes are added.
     """
@@ -120,7 +120,7 @@ def family(pid: int) -> list[int]:
 
 def size(pid: int) -> int:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

@@ -87,7 +87,7 @@ def tokenizer(shape: str, texts: Path, folder: Path) -> Any:
 
 
 def random_model(shape: str, inner: Any, base: Path) -> None:
-    """Writes a model of the shape with random weights, beside its tokenizer."""
+    """Write a model of the shape with random weights, beside its tokenizer."""
     torch.manual_seed(0)
     ends = {"bos_token_id": inner.bos_token_id, "eos_token_id": inner.eos_token_id}
     config = AutoConfig.for_model(shape, vocab_size=VOCABULARY[shape], **ends, **SIZES[shape])
@@ -98,7 +98,7 @@ def random_model(shape: str, inner: Any, base: Path) -> None:
 
 
 def lines() -> list[str]:
-    """The first private records of helpdesk."""
+    """Read the first private records of helpdesk."""
     records = [json.loads(line) for line in (EMBEDDED_FOLDER / "helpdesk.jsonl").open()]
     private = [r for r in records if r["split"] == "private"][:RECORDS]
     return [json.dumps({"user": r["user"], "text": r["text"]}) + "\n" for r in private]

@@ -41,19 +41,19 @@ _TITLE = re.compile(r"^ = ([^=].*) = $", re.MULTILINE)
 
 
 def copied(text: str) -> Iterator[str]:
-    """Gives WikiText-2 again and again, each time under titles of its own."""
+    """Return WikiText-2 again and again, each time under titles of its own."""
     for copy in range(COPIES):
         yield _TITLE.sub(rf" = \1, {copy} = ", text)
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Gives the sentences of Europarl again and again, each time with a number."""
+    """Return the sentences of Europarl again and again, each time with a number."""
     for copy in range(SENTENCES):
         yield "".join(f"{line} , no. {copy} .\n" for line in text.splitlines())
 
 
 def dialogues() -> Iterator[str]:
-    """Gives lines of AirDialogue's form."""
+    """Return lines of AirDialogue's form."""
     rng = Random(0)
     people = customers(rng, PEOPLE, SURNAMES)
     for _ in range(DIALOGUES):
@@ -63,7 +63,7 @@ def dialogues() -> Iterator[str]:
 
 
 def main() -> None:
-    """Writes all of them."""
+    """Write all of them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -71,7 +71,7 @@ def step(model: Any, optimizer: torch.optim.Optimizer, batch: Sequence[Sequence[
 
 @torch.inference_mode()
 def generated(members: Sequence[Any], start: list[int], length: int) -> list[int]:
-    """Samples from the mean of the members' distributions, a token at a time."""
+    """Sample from the mean of the members' distributions, a token at a time."""
     tokens = list(start)
     for _ in range(length):
         pmfs = [m(torch.tensor([tokens])).logits[0, -1].softmax(-1) for m in members]
@@ -81,7 +81,7 @@ def generated(members: Sequence[Any], start: list[int], length: int) -> list[int
 
 @torch.inference_mode()
 def scored(members: Sequence[Any], block: Sequence[int]) -> float:
-    """Computes the loss of a block in nats under the mean of the members' distributions."""
+    """Compute the loss of a block in nats under the mean of the members' distributions."""
     inputs, targets = torch.tensor([block[:-1]]), torch.tensor(block[1:])
     pmfs = torch.stack([m(inputs).logits[0].softmax(-1) for m in members]).mean(0)
     return float(-pmfs[torch.arange(len(targets)), targets].log().sum())

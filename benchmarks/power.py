@@ -155,7 +155,7 @@ def jax_privacy() -> Callable[[Scores, Present], tuple[float, float]] | None:
 
 @dataclass(frozen=True)
 class Training:
-    """What is done in truth. noise: σ, times the claimed one. scale: of every gradient.
+    """The true training. noise: σ, times the claimed one. scale: of every gradient.
     rate: how often a unit is sampled, times the claimed q."""
 
     noise: float = 1.0
@@ -215,7 +215,7 @@ def shares_refuted(
     runs: int,
     draws: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """How often the claim is refuted at 5 %: on its curve, and as (ε, δ) by one and by all."""
+    """Count how often the claim is refuted at 5 %: on its curve, as (ε, δ) by one and by all."""
     present = coins(runs, m, draws)
     scores = pool[present.astype(int), draws.integers(0, pool.shape[1], present.shape)]
     by_score = ranked(scores, present, draws)
@@ -243,7 +243,7 @@ def table_of_coins() -> Iterator[str]:
 
 
 def pair_coins(target: float) -> int | None:
-    """Finds how many coins the one test takes if every guess is right; None up to 100,000."""
+    """Find how many coins the one test takes if every guess is right; None up to 100,000."""
 
     def refutable(m: int) -> bool:
         return power.largest_epsilon(m, DELTA, 1.0 - LEVEL, r=thirds(m)[0].count) > target

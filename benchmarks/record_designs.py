@@ -107,7 +107,7 @@ def planted(
 def sides(
     scores: list[Scores], members: np.ndarray
 ) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:
-    """Splits each score into those of members and those of twins."""
+    """Split each score into those of members and those of twins."""
     return [(s.score, (s.values[members == 1], s.values[members == 0])) for s in scores]
 
 

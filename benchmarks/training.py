@@ -90,7 +90,7 @@ def spent(members: int, workers: int, epochs: int) -> Cost:
 
 
 def trainings(members: int, epochs: int) -> Iterator[Training]:
-    """Makes one training for each member, on every M-th private user."""
+    """Make one training for each member, on every M-th private user."""
     private = loading.load("helpdesk", EMBEDDED_FOLDER)
     model = describe("embedded", EMBEDDED_FOLDER)
     recipe = replace(default_recipe(model, private), epochs=epochs)
@@ -128,7 +128,7 @@ def cpu() -> float:
 
 
 def peak(who: int) -> float:
-    """Gives the peak memory in bytes; Linux reports kilobytes."""
+    """Return the peak memory in bytes; Linux reports kilobytes."""
     return resource.getrusage(who).ru_maxrss * 1024.0
 
 

@@ -11,7 +11,7 @@ HEAD = "# The lowest versions that pyproject.toml allows; python ci/lowest.py > 
 
 
 def lowest(requirements: list[str]) -> str:
-    """Returns one `NAME==VERSION` a line, for requirements of the form `NAME[EXTRAS]>=VERSION…`."""
+    """Return one `NAME==VERSION` a line, for requirements of the form `NAME[EXTRAS]>=VERSION…`."""
     parts = (re.fullmatch(r"([\w-]+)(?:\[.*\])?>=([\d.]+)(?:,.*)?", one) for one in requirements)
     return "\n".join([HEAD, *(f"{part[1]}=={part[2]}" for part in parts if part)]) + "\n"
 

@@ -53,7 +53,7 @@ def main(
     dry_run: bool,
     write_page: bool,
 ) -> None:
-    """Tests claims of the papers (M1 … P12; none: all) and says which are confirmed.
+    """Test claims of the papers (M1 … P12; none: all) and state which are confirmed.
 
     Runs are kept under --output and resumed there; claims share what they train.
     """
@@ -105,13 +105,13 @@ def _one(
 
 
 def _expected(described: str) -> str:
-    """Finds what a run is expected to take in the words of its dry run."""
+    """Find what a run is expected to take in the words of its dry run."""
     lines = (line.partition("expected: ")[2] for line in described.splitlines())
     return next(filter(None, lines), "not known")
 
 
 def _placed(value: Any, here: Path, data: Path | None) -> Any:
-    """Puts the claim's folder in the place of HERE, and that of corpora and models for DATA."""
+    """Replace HERE by the claim's folder, and DATA by that of corpora and models."""
     if isinstance(value, Mapping):
         return {key: _placed(one, here, data) for key, one in value.items()}
     if isinstance(value, list):
@@ -131,7 +131,7 @@ def _written(plan: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _ran(planned: api.Planned, models: Path) -> Results:
-    """Runs or resumes a sweep. models: the folder of what all claims at this scale have trained.
+    """Run or resume a sweep. models: the folder of what all claims at this scale have trained.
 
     Raises UsageError where the folder holds results of other code.
     """
@@ -164,7 +164,7 @@ def _modules(package: str) -> list[str]:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Gives a folder all trained models of another; sessions stay with their own ledger."""
+    """Copy all trained models of one folder to another; sessions stay with their own ledger."""
     target.mkdir(parents=True, exist_ok=True)
     for path in source.glob("trained-*.safetensors"):
         with suppress(FileExistsError):

@@ -62,7 +62,7 @@ class Claim:
     unreachable: Mapping[str, str]
 
     def plans(self, scale: str) -> dict[str, dict[str, Any]]:
-        """Gives the settings of each run at a scale. Raises UsageError where it is out of reach."""
+        """Return the settings of each run at a scale. Raises UsageError if it is out of reach."""
         if scale in self.unreachable:
             raise UsageError(f"{self.id}: out of reach at {scale}: {self.unreachable[scale]}")
         common = merged(merged(self.plan, self._shared(scale)), self.scales.get(scale, {}))
@@ -70,7 +70,7 @@ class Claim:
         return {name: merged(common, settings) for name, settings in runs.items()}
 
     def _shared(self, scale: str) -> dict[str, Any]:
-        """Reads what the claims of the paper share, but for grids of defenses not swept here."""
+        """Read what the claims of the paper share, but for grids of defenses not swept here."""
         of_paper = tomllib.loads((ids()[self.id].parent / SCALES_FILE).read_text(encoding="utf-8"))
         shared: dict[str, Any] = of_paper.get(scale, {})
         swept = merged(self.plan, self.scales.get(scale, {}))["sweep"]["defense"]
@@ -88,7 +88,7 @@ class Claim:
 
 
 def ids() -> dict[str, Path]:
-    """Lists the files of all claims by their id, in the order of the papers."""
+    """List the files of all claims by their id, in the order of the papers."""
     found = [path for paper in PAPERS for path in (HERE / paper).glob("*.toml")]
     paths = [path for path in found if path.name != SCALES_FILE]
     key = {
@@ -98,7 +98,7 @@ def ids() -> dict[str, Path]:
 
 
 def read(name: str) -> Claim:
-    """Reads a claim by its id. Raises UsageError for an unknown one."""
+    """Read a claim by its id. Raises UsageError for an unknown one."""
     known = ids()
     if name not in known:
         raise UsageError(f"claim {name}: unknown{did_you_mean(name, list(known))}")
@@ -124,7 +124,7 @@ def read(name: str) -> Claim:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Lays settings over others, table by table. An empty list takes a setting away."""
+    """Merge settings into others, table by table. An empty list takes a setting away."""
     both = dict(below)
     for key, value in above.items():
         under = both.get(key)

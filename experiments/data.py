@@ -32,7 +32,7 @@ ALL = None  # all users that are not public, all words of a user
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a corpus is taken: users of each kind, and words of each user.
+    """The part of a corpus that is taken: users of each kind, and words of each user.
 
     A user's records are taken until they have so many words. apart: whether public records are left
     out that name a private user or hold a private record.
@@ -77,7 +77,7 @@ def split_of(corpus: Corpus, size: Size) -> dict[str, str]:
 
 
 def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
-    """Gives the records of the chosen users."""
+    """Return the records of the chosen users."""
     split, taken = split_of(corpus, size), Counter[str]()
     chosen = replace(
         corpus, records=tuple(replace(r, split=split.get(r.user, "")) for r in corpus.records)
@@ -93,12 +93,12 @@ def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
 
 
 def _tells(text: str, corpus: Corpus, names: Collection[str]) -> bool:
-    """Tells whether a text holds one of these names, or a private text of the corpus."""
+    """Return whether a text holds one of these names, or a private text of the corpus."""
     return any(name in text for name in names) or corpus.owner_of(text) is not None
 
 
 def main() -> None:
-    """Writes the corpora."""
+    """Write the corpora."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

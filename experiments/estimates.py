@@ -31,7 +31,7 @@ class Estimate:
     test: str
 
     def moved(self, function: Callable[[float], float]) -> Estimate:
-        """Gives the estimate of a function of the number, which rises or falls throughout."""
+        """Return the estimate of a function of the number, which rises or falls throughout."""
 
         def ends(level: float) -> Ends:
             one, other = map(function, self.ends(level))
@@ -41,7 +41,7 @@ class Estimate:
 
 
 def nothing(why: str) -> Estimate:
-    """Makes an estimate that says nothing."""
+    """Make an estimate that says nothing."""
     return Estimate(math.nan, lambda _: (-math.inf, math.inf), why)
 
 
@@ -127,6 +127,6 @@ def _mean_rate(seen: Values) -> Estimate:
 
 
 def _ends(interval: Interval) -> Ends:
-    """Gives both ends; an interval that is not known reaches everywhere."""
+    """Return both ends; an interval that is not known reaches everywhere."""
     low = -math.inf if interval.low is None else interval.low
     return low, math.inf if interval.high is None else interval.high

@@ -29,7 +29,7 @@ _Compared = tuple[tuple[Values, ...], Estimate]  # what was read, and how far it
 
 
 class Verdict(StrEnum):
-    """What the runs say about a claim, or about one of its statements."""
+    """The verdict of the runs on a claim, or about one of its statements."""
 
     CONFIRMED = "confirmed"
     CONTRADICTED = "contradicted"
@@ -65,7 +65,7 @@ def judge(statements: Sequence[Mapping[str, Any]], runs: Runs) -> list[Judged]:
 
 
 def overall(judged: Sequence[Judged]) -> Verdict:
-    """Joins verdicts: all must be confirmed, and one that is contradicted contradicts."""
+    """Join verdicts: all must be confirmed, and one that is contradicted contradicts."""
     verdicts = {one.verdict for one in judged}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
@@ -114,7 +114,7 @@ def _at_most(statement: Mapping[str, Any], runs: Runs) -> _Compared:
 
 
 def _threshold(statement: Mapping[str, Any], seen: Values, side: int) -> _Compared:
-    """Compares a measure with a number, on the side where it shall lie."""
+    """Compare a measure with a number, on the side where it shall lie."""
     bound = float(statement["value"])
     if seen.counts is not None:
         return (seen,), rate(seen).moved(lambda value: side * (value - bound))
@@ -126,7 +126,7 @@ def _threshold(statement: Mapping[str, Any], seen: Values, side: int) -> _Compar
 
 
 def _same(statement: Mapping[str, Any], runs: Runs) -> _Compared:
-    """`same` differs from `as` by at most `within` (of logarithms for perplexities)."""
+    """Judge whether `same` is `as` to within `within` (of logarithms for perplexities)."""
     one, other = values(statement["same"], runs), values(statement["as"], runs)
     within, of = _positive(statement, "within"), difference(one, other, 1.0, _seedless(statement))
 
@@ -140,7 +140,7 @@ def _same(statement: Mapping[str, Any], runs: Runs) -> _Compared:
 
 
 def _positive(statement: Mapping[str, Any], key: str, otherwise: float | None = None) -> float:
-    """Reads a number of a statement. Raises UsageError unless it is there, and above 0."""
+    """Read a number of a statement. Raises UsageError unless it is there, and above 0."""
     number = statement.get(key, otherwise)
     if not isinstance(number, (int, float)) or not number > 0:
         raise UsageError(f"{statement['says']!r}: `{key}` must be a number above 0, not {number}")

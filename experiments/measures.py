@@ -27,18 +27,18 @@ Runs = Mapping[str, Results]  # the results of a claim's runs by name
 
 
 def is_perplexity(measure: str) -> bool:
-    """Tells whether a measure is a perplexity, of which ratios count; a share of a gain is not."""
+    """Return whether a measure is a perplexity, of which ratios count; a share of a gain is not."""
     return "perplexity" in measure and "gain" not in measure
 
 
 def is_share(measure: str) -> bool:
-    """Tells whether a measure lies from 0 to 1: a rate, an accuracy, what was answered."""
+    """Return whether a measure lies from 0 to 1: a rate, an accuracy, what was answered."""
     ends = ("rate", "accuracy", "auc", "percent", "answered", "name", "discoverable", "below mean")
     return measure.replace("_", " ").endswith(ends)
 
 
 def in_words(value: float | None) -> str:
-    """Writes a measured value: three digits, or what is known of it."""
+    """Write a measured value: three digits, or what is known of it."""
     if value is None:
         return "no trial"
     return "over 1e+308" if value == LARGEST else f"{value:.3g}"
@@ -65,7 +65,7 @@ class Values:
 
     @property
     def ends(self) -> tuple[tuple[float, float], ...]:
-        """Gives the least and the largest that each value may be.
+        """Return the least and the largest that each value may be.
 
         They differ where no float holds a perplexity. Raises UsageError for the share of no trial.
         """
@@ -74,7 +74,7 @@ class Values:
 
 
 def values(name: str, runs: Runs) -> Values:
-    """Reads a measure. Raises UsageError where a run has no such setting, or several."""
+    """Read a measure. Raises UsageError where a run has no such setting, or several."""
     place, _, measure = name.partition(" ")
     run, _, setting = place.rpartition("/")
     results = runs.get(run or "main")
@@ -99,7 +99,7 @@ def values(name: str, runs: Runs) -> Values:
 
 
 def of_setting(setting: str, results: Results) -> list[ReleaseResult]:
-    """Gives the releases of a setting, one a seed. Raises UsageError."""
+    """Return the releases of a setting, one a seed. Raises UsageError."""
     defense, _, rest = setting.partition(":")
     pairs = [pair.partition("=") for pair in rest.split(",") if pair]
     if not all(equals for _, equals, _ in pairs):
@@ -119,7 +119,7 @@ def of_setting(setting: str, results: Results) -> list[ReleaseResult]:
 
 
 def _same(have: object, wanted: str) -> bool:
-    """Compares a parameter with a word of a setting: numbers by value."""
+    """Compare a parameter with a word of a setting: numbers by value."""
     if isinstance(have, bool) or have is None or isinstance(have, str):
         return str(have).lower() == wanted.lower()
     try:
@@ -140,7 +140,7 @@ def _finding(release: ReleaseResult, measure: str, name: str) -> FindingResult:
 def _cut(
     release: ReleaseResult, finding: FindingResult, measure: str, results: Results, name: str
 ) -> bool:
-    """Tells whether a session stopped within a trial of a finding.
+    """Return whether a session stopped within a trial of a finding.
 
     It then has fewer trials than the finding of the undefended model, which answers all.
     """
@@ -151,12 +151,12 @@ def _cut(
 
 
 def _own(release: ReleaseResult, finding: FindingResult) -> list[SessionResult]:
-    """Gives the sessions in which a finding was measured."""
+    """Return the sessions in which a finding was measured."""
     return [one for one in release.sessions if one.purpose == finding.attack]
 
 
 def _is(label: str, attack: str) -> bool:
-    """Tells whether an attack's label has the name and parameters that are meant."""
+    """Return whether an attack's label has the name and parameters that are meant."""
     have, wanted = ((one.partition(":")[0], set(filter(None, one.partition(":")[2].split(","))))
                     for one in (label, attack))  # fmt: skip
     return have[0] == wanted[0] and wanted[1] <= have[1]
@@ -193,7 +193,7 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
 
 
 def _of_phrases(release: ReleaseResult, measure: str, name: str) -> object:
-    """Reads `phrases.RELATION.FIELD`. Raises UsageError unless there is one such table."""
+    """Read `phrases.RELATION.FIELD`. Raises UsageError unless there is one such table."""
     relation, _, field = measure.removeprefix("phrases.").partition(".")
     tables = [one for one in release.guarantee.phrases if one.get("relation") == relation]
     if len(tables) != 1 or field not in tables[0]:
@@ -202,7 +202,7 @@ def _of_phrases(release: ReleaseResult, measure: str, name: str) -> object:
 
 
 def _of_seed(defense: str, seed: int, results: Results, name: str) -> ReleaseResult:
-    """Finds the one release of a defense with a seed. Raises UsageError."""
+    """Find the one release of a defense with a seed. Raises UsageError."""
     found = [r for r in results.releases if r.defense == defense and r.seed == seed]
     if len(found) != 1:
         raise UsageError(f"{name!r}: needs {defense!r} once with seed {seed}, not {len(found)}")
@@ -210,7 +210,7 @@ def _of_seed(defense: str, seed: int, results: Results, name: str) -> ReleaseRes
 
 
 def _number(value: object, name: str) -> float:
-    """Gives a finite number. Raises UsageError."""
+    """Return a finite number. Raises UsageError."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         raise _unmeasured(name)
     return float(value)

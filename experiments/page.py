@@ -73,12 +73,12 @@ not compare.
 
 
 def stored_path(claim: str, scale: str) -> Path:
-    """The file of a verdict among the project's own results."""
+    """Name the file of a verdict among the project's own results."""
     return STORED / scale / f"{claim}.json"
 
 
 def stored(claim: str) -> dict[str, dict[str, Any]]:
-    """Reads the stored verdicts of a claim by scale."""
+    """Read the stored verdicts of a claim by scale."""
     paths = {scale: stored_path(claim, scale) for scale in SCALES}
     return {
         scale: json.loads(path.read_text(encoding="utf-8"))
@@ -88,21 +88,21 @@ def stored(claim: str) -> dict[str, dict[str, Any]]:
 
 
 def keep(claim: str, scale: str, verdict: str) -> None:
-    """Stores a verdict, as JSON, among the project's own results."""
+    """Store a verdict, as JSON, among the project's own results."""
     path = stored_path(claim, scale)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, verdict)
 
 
 def dry_runs() -> dict[str, dict[str, dict[str, str]]]:
-    """Reads what dry runs expected: by claim, scale and run."""
+    """Read what dry runs expected: by claim, scale and run."""
     expected: dict[str, dict[str, dict[str, str]]]
     expected = json.loads(DRY_RUNS.read_text(encoding="utf-8")) if DRY_RUNS.exists() else {}
     return expected
 
 
 def keep_dry_run(claim: str, scale: str, expected: Mapping[str, str]) -> None:
-    """Stores what the runs of a claim are expected to take."""
+    """Store what the runs of a claim are expected to take."""
     every = dry_runs()
     every[claim] = {**every.get(claim, {}), scale: dict(expected)}
     text = json.dumps(dict(sorted(every.items())), indent=1, ensure_ascii=False)
@@ -110,7 +110,7 @@ def keep_dry_run(claim: str, scale: str, expected: Mapping[str, str]) -> None:
 
 
 def write() -> None:
-    """Writes the page and its pictures."""
+    """Write the page and its pictures."""
     write_atomically(PAGE, text())
     PICTURES.mkdir(exist_ok=True)
     for name in claims.ids():
@@ -119,7 +119,7 @@ def write() -> None:
 
 
 def write_one(claim: Claim, document: Mapping[str, Any], folder: Path) -> None:
-    """Writes what is said of one claim at one scale, and its picture, into a folder."""
+    """Write the section of one claim at one scale, and its picture, into a folder."""
     scale = document["scale"]
     write_atomically(folder / "claim.md", "\n".join(section(claim, {scale: document}, "")))
     (folder / _picture(claim.id, scale)).write_bytes(drawn(claim, document))
@@ -130,7 +130,7 @@ def _picture(name: str, scale: str) -> str:
 
 
 def text() -> str:
-    """Makes the page."""
+    """Make the page."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -165,7 +165,7 @@ def _row(claim: Claim, have: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def section(claim: Claim, judged: Mapping[str, Mapping[str, Any]], pictures: str) -> Iterator[str]:
-    """Yields what is said of one claim. judged: by scale. pictures: the folder of its drawings."""
+    """Yield what is said of one claim. judged: by scale. pictures: the folder of its drawings."""
     yield f"## {claim.id}"
     yield f"{claim.paper}: {claim.claim} Published: {claim.published}."
     if claim.note:
@@ -196,7 +196,7 @@ def section(claim: Claim, judged: Mapping[str, Mapping[str, Any]], pictures: str
 
 
 def figures(statement: Mapping[str, Any]) -> str:
-    """Says what was measured, in one line."""
+    """State what was measured, in one line."""
     return f"{_seeds(statement)}; {_interval(statement)}"
 
 
@@ -209,7 +209,7 @@ def _values(name: str, seeds: Sequence[float | None]) -> str:
 
 
 def _interval(statement: Mapping[str, Any]) -> str:
-    """Says the difference with its interval, and of how many trials."""
+    """State the difference with its interval, and of how many trials."""
     low, high, difference = statement["low"], statement["high"], statement["difference"]
     middle = "not known" if difference is None else f"{difference:+.3g}"
     trials = f"; {statement['test']}" if " trials" in statement.get("test", "") else ""

@@ -86,7 +86,7 @@ def _known(values: Sequence[float | None]) -> tuple[float, ...]:
 
 
 def _measure(name: str) -> str:
-    """Gives the measure's own name: attacks are left out, with their settings."""
+    """Return the measure's own name: attacks are left out, with their settings."""
     if " phrases." in name:
         _, relation, field = name.rpartition(" ")[2].split(".")
         return f"ε of phrases ({relation}), {field}".replace("_", " ")
@@ -139,7 +139,7 @@ def _panel(
 
 
 def _mean(seeds: Sequence[float], of_logarithms: bool) -> tuple[float, float, float]:
-    """Gives the mean between the ends of its interval."""
+    """Return the mean between the ends of its interval."""
     interval = t_interval([math.log(value) for value in seeds] if of_logarithms else seeds, 0.95)
     assert interval.low is not None and interval.high is not None
     three = (interval.low, interval.value, interval.high)

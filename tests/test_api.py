@@ -48,7 +48,9 @@ def notebook(
 @pytest.mark.slow
 def test_the_page_runs_as_a_notebook(notebook: Any) -> None:
     folder, cells, names = notebook
-    (planned, results), (_, table), (_, drawn), (told, _), (gated, _), _ = cells
+    (scored, _), (planned, results), (_, table), (_, drawn), (told, _), (gated, _), _ = cells
+    assert "no leak found not refuted" in scored
+    assert api.load(folder / "audits" / "scores") == names["seen"].results
     assert "redaction" in planned and "least leak" not in planned
     headline = " ".join(results.headline)
     assert headline.startswith("redaction: ") and "extraction:generations=20" in headline
@@ -91,7 +93,16 @@ def test_the_page_asks_for_names_and_settings_that_exist(
     nodes = [node for cell in blocks("python", "python") for node in ast.walk(ast.parse(cell))]
     used = {ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute)}
     named = {name.removeprefix("api.") for name in used if name.startswith("api.")}
-    assert named == {"compare", "dry_run", "figures", "findings", "gate", "load", "run"}
+    assert named == {
+        "audit_scores",
+        "compare",
+        "dry_run",
+        "figures",
+        "findings",
+        "gate",
+        "load",
+        "run",
+    }
     calls = [n for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) == "dict"]
     (asked,) = ({keyword.arg for keyword in call.keywords} for call in calls)
     assert asked <= {*KNOWN, *TABLES}

@@ -47,6 +47,7 @@ ROOMS = {
         "statistics",
         "train",
     ],
+    "scores": ["core", "findings", "results", "run", "silence", "statistics"],
     "verify": ["accounting", "planting", "core", "findings", "measure", "results", "run"],
 }
 DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart

@@ -24,6 +24,11 @@ FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR"
 TRUST = click.option(
     "--trust-config", is_flag=True, help="Let pyproject.toml run code and lead outside its folder."
 )
+TRUST_STAGES = click.option(
+    "--trust-stages",
+    is_flag=True,
+    help="Use stages that are not signed with your key: whoever made them decides the results.",
+)
 REPORTS = "json, html, pdf, csv, junit, sarif, intoto, cyclonedx, model_index, annex"
 FORMATS = click.option(
     "--format", "formats", metavar="json,html,pdf", help=f"Reports to write, of {REPORTS}."
@@ -36,6 +41,13 @@ TEMPLATE = click.option(
     multiple=True,
     metavar="KIND=TEXT",
     help='Words around planted values, such as code="My PIN is #{value}."; default: drawn by seed.',
+)
+COIN_USERS = click.option(
+    "--coin-users",
+    type=float,
+    metavar="SHARE",
+    help="Share of the real users who get a fair coin each: if it is tails, no record of the user "
+    "is trained on.",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import TEMPLATE, given, reading
+from audit.cli.commands import COIN_USERS, TEMPLATE, given, reading
 from audit.cli.say import say
 
 
@@ -58,6 +58,7 @@ from audit.cli.say import say
     metavar="SHARE",
     help="Most that planted text may be of all; default 0.15.",
 )
+@COIN_USERS
 @TEMPLATE
 @click.option(
     "--design",

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, LOG, TEMPLATE, TRUST, carry_out, given, reading
+from audit.cli.commands import (
+    COIN_USERS,
+    FORMATS,
+    LOG,
+    TEMPLATE,
+    TRUST,
+    TRUST_STAGES,
+    carry_out,
+    given,
+    reading,
+)
 from audit.core.wording import by_kind
 
 
@@ -31,6 +41,7 @@ from audit.core.wording import by_kind
     metavar="text[:texts=N,tokens=T]",
     help="Release only texts that each defended model writes, N of at most T tokens.",
 )
+@COIN_USERS
 @TEMPLATE
 @click.option("--seed", type=int, help="Seed of every random stream; default 0.")
 @click.option("--device", help="auto, cpu or cuda; default auto.")
@@ -49,6 +60,7 @@ from audit.core.wording import by_kind
 )
 @click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
 @TRUST
+@TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
 def run(
     plan_file: Path | None,

@@ -11,7 +11,7 @@ from audit.contract.plugin import imports_of
 from audit.core.attack import Attack
 from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
-from audit.core.secret import KINDS
+from audit.core.secret import ATTACKED
 from audit.findings import Case, bounds, measurements_of
 from audit.findings.families import family_of
 from audit.findings.guesses import name_of
@@ -24,8 +24,8 @@ _HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
 
 def declares_what_it_needs(attack: Attack) -> None:
     """Check the declared kinds of secrets, access, and numbers of trials and shadows."""
-    name, unknown = type(attack).__name__, set(attack.kinds) - set(KINDS)
-    assert attack.kinds and not unknown, f"{name}.kinds must be some of {', '.join(KINDS)}"
+    name, unknown = type(attack).__name__, set(attack.kinds) - set(ATTACKED)
+    assert attack.kinds and not unknown, f"{name}.kinds must be some of {', '.join(ATTACKED)}"
     assert isinstance(attack.access, Access), f"{name}.access must be an audit.core.Access"
     assert isinstance(attack.shadows, int), f"{name}.shadows must be a whole number"
     assert attack.shadows >= 0, f"{name}.shadows cannot be negative"

@@ -14,7 +14,7 @@ from audit.core.language_model import OpenSession
 from audit.core.law import Law
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from audit.core.randomness import stream
-from audit.core.secret import Coins, Secret, Space, digits
+from audit.core.secret import OWN, Coins, Secret, Space, digits
 from audit.core.terms import Relation
 from audit.policies.digits import Digits
 
@@ -148,7 +148,17 @@ def knowledge(shadows: int, secrets: Sequence[Secret], public: bool) -> Knowledg
         stream=stream(0, "toy", "attacker"),
         neighbours=tuple(Neighbour(_neighbour(i), i, Relation.REMOVED) for i in range(2)),
         order=2.0,
+        corpus=tuple(
+            Record(user, _note(user, j), split="private")
+            for user in (*OWNERS, "ida", "jon")
+            for j in range(3)
+        ),
     )
+
+
+def _note(user: str, number: int) -> str:
+    """Write a record of words that no other record has."""
+    return "#".join(f"{user}{number}{word:02}" for word in range(8))
 
 
 def _neighbour(part: int) -> ToySession:
@@ -177,6 +187,8 @@ def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
             values["record"] = f"hello#{i}iam{owner}"
             values["email"] = f"{_FIRST[i]}#{_LAST[slot]}"
             values |= {"phone": f"555#{n:03}", "key": f"sk{n:03}", "pattern": f"e{n:03}x"}
+            own = tuple(_note(owner, j) for j in range(1 + i % 3))
+            made.append(Secret(OWN, "", "##".join(own), "", None, len(own), owner, slot, own))
             for kind, value in values.items():
                 prefix = "" if kind == "record" else f"my{kind}is#"
                 made.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))

@@ -16,7 +16,8 @@ _NAMES = {
     "defense": "Defense",
     "ensemble": "Ensemble",
     "errors": "UsageError",
-    "evidence": "Divergences Evidence Hits Likelihoods LogRatios Mentions Ranks Scores Successes",
+    "evidence": "Divergences Evidence Exhibits Hits Likelihoods LogRatios Mentions Ranks Scores "
+    "Successes",
     "guarantee": "Guarantee default_delta no_guarantee",
     "language_model": "LanguageModel OpenSession",
     "law": "LaplaceNoise Law Lawful",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from audit.core.corpus import Record
 from audit.core.evidence import Evidence
 from audit.core.predictor import Access, Predictor
 from audit.core.secret import Secret
@@ -51,6 +52,8 @@ class Knowledge:
         as for a model that was trained elsewhere.
     neighbours: neighbours of the release, for an attack that declares `Attack.neighbours`.
     order: Rényi order α in which the release's ledger counts, for the same; None: not known.
+    corpus: every record of the corpus as it was before the coins, of all splits, in an order that
+        knows no coin; where the corpus is not here, those of users with coins.
     """
 
     public: Predictor | None
@@ -61,12 +64,13 @@ class Knowledge:
     opened: bool | None = True
     neighbours: tuple[Neighbour, ...] = ()
     order: float | None = None
+    corpus: tuple[Record, ...] = ()
 
 
 class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters.
 
-    kinds: kinds of secrets that it attacks, of `audit.core.secret.KINDS`.
+    kinds: kinds of secrets that it attacks, of `audit.core.secret.ATTACKED`.
     access: least access to a release with which it gives evidence.
     shadows: number of shadow models it needs, which the run trains.
     neighbours: whether it compares the release with its neighbours; statistics then join what the

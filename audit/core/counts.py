@@ -1,4 +1,4 @@
-"""What the steps of a training learnt from: how often each token of each text was in the loss.
+"""Counts of a training's steps: how often each token of each text was in the loss.
 
 A training knows no secret and no coin, so it counts all tokens alike. Who knows where the planted
 values stand looks them up afterwards, and spends no query on it.

@@ -13,6 +13,8 @@ which `Attack.run` received them, and n the number of generations or guesses:
     Divergences  forth, back    query (m, q)    nats, ≥ 0            higher = leaks more of a unit
     LogRatios    forth, back    query (m, q)    nats                 on average higher = leaks more
 
+`Exhibits` holds copies of text whose owners have no coin, shape (e,), in nats: lower = leaks more.
+
 The last two are about a service's ledger, not a secret: q is the number of queries, m that of
 neighbours, each the same service without one unit of the data, or with it replaced.
 
@@ -230,10 +232,37 @@ class LogRatios(Evidence):
     on_secrets = False
 
 
-_INTEGERS = ("found", "forth_queries", "back_queries")
+@dataclass(frozen=True, slots=True)
+class Exhibits(Evidence):
+    """Copies of text of users whom no coin decides, each beside what the base model writes.
+
+    log_probs: shape (e,), nats: log-probability of each copied run under the base, after the same
+        text, without tokens that others' text explains; NaN: base unknown. One copy a user.
+    users: shape (e,), int: in how many users' records the run stands; 1: in one user's alone.
+    tried: prompts × samples × places at which a run could have begun. asked: users prompted.
+    """
+
+    log_probs: np.ndarray
+    users: np.ndarray
+    tried: int
+    asked: int
+    access: Access = Access.GENERATE
+    kind: str | None = None
+    on_secrets = False
+
+    @classmethod
+    def none(cls, kind: str) -> Exhibits:
+        """Return what no prompt gives."""
+        return cls(np.empty(0), np.empty(0, dtype=np.int64), 0, 0, kind=kind)
+
+
+_INTEGERS = ("found", "users", "forth_queries", "back_queries")
 _CLASSES = {
     cls.__name__: cls
-    for cls in (Hits, Mentions, Likelihoods, Ranks, Scores, Successes, Divergences, LogRatios)
+    for cls in (
+        *(Hits, Mentions, Likelihoods, Ranks, Scores, Successes, Exhibits),
+        *(Divergences, LogRatios),
+    )
 }
 
 

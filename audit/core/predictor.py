@@ -35,7 +35,7 @@ class Access(IntEnum):
 
 
 class Given(Enum):
-    """How much of a generated text was given."""
+    """The part of a generated text that was given."""
 
     TEXT = "text"  # all of it
     STOPPED = "stopped"  # a server ended it early: with the model's end, or at a text of its own

@@ -23,6 +23,8 @@ from audit.core.wording import WORDED
 PLANTED = ("code", "id", "name", "record")  # unless a plan says otherwise
 ON_REQUEST = ("email", "phone", "key", "pattern")
 KINDS = (*PLANTED, *ON_REQUEST)
+OWN = "own"  # all records of a real user: nothing is planted, the coin decides who stays
+ATTACKED = (*KINDS, OWN)
 TURNS = ("assistant", "user")  # whose turn a secret can be in a conversation
 CODE_LIKE = ("code", *ON_REQUEST)  # short values, which one generation may hold
 DIGITS = "0123456789"
@@ -86,12 +88,13 @@ def digits(length: int) -> Space:
 class Secret:
     """One candidate value of one owner.
 
-    kind: one of KINDS.
+    kind: one of ATTACKED.
     prefix, suffix: text around the value in the first record that contains it.
     space: space from which the value was drawn; None if it was not drawn here.
-    copies: number of copies in the owner's records when planted.
+    copies: number of copies in the owner's records when planted; of OWN the number of records.
     owner: user whose records contain all copies.
     slot: 0 or 1: which of the owner's two values this is.
+    records: of OWN, all texts of the owner, of which `value` is the first; else ().
     """
 
     kind: str
@@ -102,6 +105,7 @@ class Secret:
     copies: int
     owner: str
     slot: int
+    records: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -145,7 +149,7 @@ class Planting:
     users: number of private users with coins, at least 2; the rest are always trained on.
     invented: number of invented users with coins, added to the corpus where it has few users of its
         own; their records are secrets and nothing else.
-    kinds: kinds of secrets to plant.
+    kinds: kinds of secrets to plant; OWN plants nothing, and attacks all records of these users.
     *_digits: length of drawn values. pattern: what values of kind "pattern" look like, as
         `audit.planting.pattern` reads it.
     *_prefix: text before the value; None: drawn by the run's seed. *_suffix: text after it.
@@ -184,9 +188,10 @@ class Planting:
     turn: str = TURNS[0]
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.kinds) - set(KINDS))
+        unknown = sorted(set(self.kinds) - set(ATTACKED))
         if unknown:
-            raise UsageError(f"planting.kinds: unknown {unknown[0]!r}; known: {', '.join(KINDS)}")
+            known = ", ".join(ATTACKED)
+            raise UsageError(f"planting.kinds: unknown {unknown[0]!r}; known: {known}")
         if self.users < 2:
             raise UsageError(f"planting.users is {self.users}; coins need at least 2 users")
         if self.invented < 0:

@@ -9,6 +9,7 @@ from typing import Any
 from audit.core.evidence import (
     Divergences,
     Evidence,
+    Exhibits,
     Hits,
     Likelihoods,
     LogRatios,
@@ -19,7 +20,7 @@ from audit.core.evidence import (
     about,
 )
 from audit.findings import charges as ledgers
-from audit.findings import hits, likelihoods, mentions, ranks, scores, successes
+from audit.findings import exhibits, hits, likelihoods, mentions, ranks, scores, successes
 from audit.findings.case import LEVEL, Case
 from audit.findings.charges import Charges
 from audit.results.measurement import Measurement
@@ -28,6 +29,7 @@ from audit.statistics.tossed import Tossed
 __all__ = ["LEVEL", "Case", "Charges", "measurements_of", "tests_of"]
 
 _BY_KIND: dict[type[Evidence], Any] = {
+    Exhibits: exhibits.measurements,
     Hits: hits.measurements,
     Likelihoods: likelihoods.measurements,
     Mentions: mentions.measurements,

@@ -14,7 +14,8 @@ from audit.core.evidence import Evidence
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
-from audit.core.secret import ON_REQUEST, Coins, Secret
+from audit.core.reach import Reach
+from audit.core.secret import ON_REQUEST, OWN, Coins, Secret
 from audit.core.terms import Unit
 from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
@@ -40,7 +41,7 @@ class Case:
     are absent. guarantee: what the release claims, to test it on the curve of its mechanism. blind:
     by metric, the blind baseline where the values are masked; None: it is computed from them. cut:
     whether the session, which its answers can end, did so before its queries ended; None: they
-    cannot.
+    cannot. reach: the leak that must be found before finding none means something.
     """
 
     attack: str
@@ -57,6 +58,7 @@ class Case:
     guarantee: Guarantee | None = None
     blind: Mapping[str, Control] | None = None
     cut: bool | None = None
+    reach: Reach = field(default_factory=Reach)
 
     def measurement(
         self,
@@ -223,7 +225,12 @@ class Case:
 
 
 def value(secret: Secret) -> tuple[str, str, str]:
-    """Compute what identifies a secret's value; the prefix is ignored for names of the corpus."""
+    """Compute what identifies a secret's value; the prefix is ignored for names of the corpus.
+
+    A real user with a coin is a unit of its own, whoever else wrote the same.
+    """
+    if secret.kind == OWN:
+        return secret.kind, secret.owner, secret.value
     of_corpus = secret.kind == "name" and secret.space is None
     return secret.kind, "" if of_corpus else secret.prefix, secret.value
 

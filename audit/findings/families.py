@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from audit.core.evidence import (
     Divergences,
     Evidence,
+    Exhibits,
     Hits,
     Likelihoods,
     LogRatios,
@@ -62,6 +63,7 @@ _COUNTS: dict[type[Evidence], Count] = {
     Successes: _always(2, 1, 2),
     Ranks: _of_ranks,
     Scores: _of_scores,
+    Exhibits: _always(0, 0, 0),  # no coin decides about them
     Divergences: _always(0, 0, 0),  # a ledger is tested, not what depends on planted secrets
     LogRatios: _always(0, 0, 0),
 }

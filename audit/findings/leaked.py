@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from audit.core.terms import Leaked, Shown
+from audit.findings import exhibits
 from audit.findings.rejections import Rejections, is_confounded, test_of
 from audit.findings.shows import first_missing
 from audit.results.measurement import ChargeTest, Measurement, Silence
@@ -18,6 +19,8 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     test = test_of(finding)
     if finding.charge_test is not None:
         return Leaked.NOT_MEASURED, _no_search(finding, finding.charge_test)
+    if finding.exhibit is not None and finding.value is not None:
+        return exhibits.leaked(finding.exhibit, finding.k or 0)
     if finding.value is None and test in rejections.measured:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
     if test in rejections.confounded:
@@ -31,6 +34,9 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     if test in rejections.grey:
         p, tests = rejections.grey[test], rejections.family.tests
         return Leaked.INCONCLUSIVE, f"{GREY_ZONE} (adjusted p = {p:.2g}, one of {tests} tests)."
+    if silence.contact.removed:
+        by = silence.contact.by
+        return Leaked.NOT_MEASURED, f"Not measured, {by[:1].lower()}{by[1:]}"
     missing = first_missing(silence)
     if missing is not None:
         return Leaked.INCONCLUSIVE, missing.by

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from audit.accounting import Mechanism, claimed_mechanism, curve_of, described, sigma_upper
+from audit.core.secret import OWN
 from audit.core.terms import Relation, Unit
 from audit.findings import bounds
 from audit.findings.case import LEVEL, Case
@@ -74,9 +75,12 @@ def _mechanism(case: Case, relation: str) -> Mechanism | None:
     """Derive the mechanism that one coin sees.
 
     A claim per record would need the number of sampler rows that a coin decides, which depends on
-    how the trainer cuts its texts. It is tested by its ε and δ alone.
+    how the trainer cuts its texts. It is tested by its ε and δ alone. So is one of whose size no N
+    is known that was fixed before the coins of real users.
     """
     if case.guarantee is None or case.guarantee.unit != Unit.USER:
+        return None
+    if case.guarantee.population is None and any(s.kind == OWN for s in case.secrets):
         return None
     claimed = claimed_mechanism(case.guarantee, case.unit, relation)
     return claimed if isinstance(claimed, Mechanism) else None

@@ -8,6 +8,7 @@ import numpy as np
 
 from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
+from audit.core.secret import OWN
 from audit.findings import bounds, low_end, mechanism, reach, tops
 from audit.findings.case import LEVEL, Case
 from audit.findings.guesses import guessed
@@ -83,6 +84,8 @@ def _observation(scores: Scores, interval: Interval, members: int, controls: int
 
 
 def _blind(scores: Scores, case: Case) -> Control | None:
+    if scores.kind == OWN:  # real texts, of which a fair coin chose: nothing is confounded
+        return None
     if case.blind is not None:
         return case.blind.get(f"{scores.target}_{scores.score}_auc")
     measured = ~np.isnan(scores.values) & case.single

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from audit.findings import exhibits
 from audit.findings.rejections import is_confounded, test_of
 from audit.results.schema import ReleaseResult
 from audit.results.words import count
@@ -15,8 +16,16 @@ def seed_p_value(release: ReleaseResult, left_out: Collection[str] = ()) -> floa
     """Return the smallest adjusted p-value of a release; 1 where nothing was tested.
 
     left_out: findings by name, such as leaks that a policy allows. A smallest p-value that is
-    adjusted in its family is one of "nothing depends on what was planted" in this release.
+    adjusted in its family is one of "nothing depends on what was planted" in this release. An
+    exhibit counts as the chance that the base had written it.
     """
+    kept = [f for f in release.findings if f.name not in left_out]
+    shown = (exhibits.chance(f) for f in kept)
+    return min(_tested_p_value(release, left_out), *(1.0 if p is None else p for p in shown), 1.0)
+
+
+def _tested_p_value(release: ReleaseResult, left_out: Collection[str]) -> float:
+    """Return the smallest adjusted p-value of the tests of a release."""
     tested = [f for f in release.findings if f.p_value is not None and f.charge_test is None]
     sound = [f for f in tested if f.fair_coins or not is_confounded(f.blind, f.ci)]
     kept = [f for f in sound if f.name not in left_out]

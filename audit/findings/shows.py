@@ -1,4 +1,4 @@
-"""What a release has shown before it is judged, and the conditions of "no leak found"."""
+"""The evidence of contact and sight of a release, and the conditions of "no leak found"."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from audit.core.terms import Leaked, Shown
 from audit.findings import reach
 from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
-NO_REFERENCES = "Without references no leak could be told from none."
-NO_CONTROL = "The undefended model did not leak here: silence shows nothing."
+NO_REFERENCES = (
+    "No reference models were run, so a null result is uninformative; run without --no-references."
+)
+NO_CONTROL = (
+    "The undefended model did not leak by this measure, so a null result is uninformative; train "
+    "longer, or plant more copies."
+)
 _UNKNOWN = "Nothing shows that the planted secrets reached the measured weights."
 NOT_NEEDED = Link(state=Shown.NOT_NEEDED, by="a leak was found", n=0)
 
 
 @dataclass(frozen=True)
 class Shows:
-    """What a release has shown beside its measurements.
+    """The evidence that a release has beside its measurements.
 
     contact: by kind of secret, whether what was planted of it reached the measured weights. sight:
     by (attack, metric), whether that measure detects memorised text in this very model, or in one
@@ -32,7 +37,8 @@ class Shows:
     def beside(self, control: Mapping[tuple[str, str], Link] | None) -> Shows:
         """Add what the positive control of the run shows; None: the run has no references."""
         if control is None:
-            return Shows(self.contact, self.sight, NO_REFERENCES)
+            general = self.unseen == NO_CONTROL  # a release's own reason says more
+            return Shows(self.contact, self.sight, NO_REFERENCES if general else self.unseen)
         seen = {name: link for name, link in control.items() if link.state == Shown.SHOWN}
         return Shows(self.contact, {**control, **self.sight, **seen}, self.unseen)
 
@@ -41,8 +47,11 @@ class Shows:
         if measurement.untrained:
             return not_shown(f"{measurement.untrained} What was not trained on cannot leak.")
         links = [self.contact.get(kind, not_shown(_UNKNOWN)) for kind in measurement.kinds]
-        missing = (link for link in links if link.state != Shown.SHOWN)
-        return next(missing, None) or next(iter(links), not_shown(_UNKNOWN))
+        missing = [link for link in links if link.state != Shown.SHOWN]
+        kept = [link for link in missing if not link.removed]
+        if missing and not kept and len(missing) < len(links):
+            return not_shown(f"Of one of its kinds: {missing[0].by}", missing[0].n)
+        return next(iter(kept or missing or links), not_shown(_UNKNOWN))
 
     def sight_of(self, measurement: Measurement) -> Link:
         """Find the sight of a measurement."""
@@ -92,6 +101,31 @@ def is_blind(finding: FindingResult) -> bool:
     return silence.contact.state == Shown.SHOWN and unseen
 
 
+def silence_over(findings: Sequence[FindingResult]) -> Silence | None:
+    """Join the conditions of a release: each is shown where it is for every attack and kind.
+
+    Of an attack and a kind the measure counts that has shown the most; of a leak, its contact. None
+    where nothing was examined. Measures for insiders do not count.
+    """
+    own = [f for f in findings if not f.stronger_than_release and f.p_value is not None]
+    leaks = [f.silence for f in own if f.leaked.detected]
+    if leaks:
+        return leaks[0]
+    best: dict[tuple[str, tuple[str, ...]], Silence] = {}
+    for finding in own:
+        aim, silence = (finding.attack, finding.kinds), finding.silence
+        if silence is not None and (aim not in best or _far(silence) > _far(best[aim])):
+            best[aim] = silence
+    each = list(best.values())
+    return _joined(each) if each else None
+
+
+def _far(silence: Silence) -> int:
+    """Count the conditions that were shown before the first that was not."""
+    links = (silence.contact, silence.sight, silence.reach)
+    return next((i for i, link in enumerate(links) if link.state != Shown.SHOWN), len(links))
+
+
 def joined(findings: Sequence[FindingResult]) -> Silence | None:
     """Join the conditions of one measure over seeds: each is shown where every seed shows it.
 
@@ -100,6 +134,10 @@ def joined(findings: Sequence[FindingResult]) -> Silence | None:
     each = [f.silence for f in findings if not f.leaked.detected and f.silence is not None]
     if len(each) < len(findings) or not each:
         return None
+    return _joined(each)
+
+
+def _joined(each: Sequence[Silence]) -> Silence:
     return Silence(
         contact=_worst([one.contact for one in each]),
         sight=_worst([one.sight for one in each]),

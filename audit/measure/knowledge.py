@@ -27,6 +27,7 @@ def knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
         opened=None if one.external else True,
         neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
         order=one.release.guarantee.alpha if chosen.plugin.neighbours else None,
+        corpus=run.before_coins,
     )
 
 

@@ -153,5 +153,6 @@ def _attack(run: Run, attack: Attack, session: Rehearsal) -> None:
             opened=None if run.plan.source.model else True,
             neighbours=(Neighbour(others[1], 0, Relation.REMOVED),) if attack.neighbours else (),
             order=2.0 if attack.neighbours else None,
+            corpus=run.before_coins,
         ),
     )

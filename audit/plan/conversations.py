@@ -38,9 +38,12 @@ def written(
         )
     template = ChatTemplate(load_tokenizer(replace(model, chat=True)), str(model.path))
     model = replace(model, chat=True, sha256=digest_of_json([model.sha256, template.source]))
-    records = tuple(_record(record, template, alone) for record in corpus.records)
+    records, aside = (
+        tuple(_record(record, template, alone) for record in some)
+        for some in (corpus.records, corpus.aside)
+    )
     frame = None if turn is None else template.frame(turn, alone)
-    return replace(corpus, records=records, frame=frame), model
+    return replace(corpus, records=records, frame=frame, aside=aside), model
 
 
 def rendered(tokenizer: TextTokenizer, context: int) -> Render | None:

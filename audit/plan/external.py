@@ -23,6 +23,7 @@ from audit.plan.plan import Chosen, by_name
 from audit.plan.source import External, PlantedElsewhere, Served
 from audit.plan.text import AS_DEFENDED, TEXT, Text, parsed
 from audit.planting import manifest as manifests
+from audit.planting import own
 from audit.planting.manifest import Manifest
 from audit.plugins import registry
 
@@ -48,6 +49,11 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
         raise UsageError(
             "as_is: an external model is audited against what was planted into its data; give "
             "--secrets MANIFEST.json, which `audit plant` writes"
+        )
+    if "coin_users" in settings:
+        raise UsageError(
+            "--coin-users: the users of a model that is trained already have their coins from "
+            "`audit plant --coin-users`; leave it out"
         )
     if "model" not in settings:
         raise UsageError("as_is: give the external model with --model DIR")
@@ -88,8 +94,9 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
 
 def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> Corpus:
     """Return the planted corpus; without one, an empty one that bears its name."""
+    aside = own.read(manifest.own, Path(settings["secrets"])) if manifest.own else ()
     if "corpus" not in settings:
-        return Corpus(manifest.name, (), public_size=manifest.population)
+        return Corpus(manifest.name, (), public_size=manifest.population, aside=aside)
     corpus = corpora.load_planted(settings["corpus"], embedded, Reading.of(settings))
     whole = "\0".join(record.text for record in corpus.records)  # records may be joined
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
@@ -98,7 +105,7 @@ def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> 
             f"{settings['corpus']}: holds none of the canaries of {settings['secrets']}; give the "
             "corpus that `audit plant` wrote together with this manifest"
         )
-    return dataclasses.replace(corpus, public_size=manifest.population)
+    return dataclasses.replace(corpus, public_size=manifest.population, aside=aside)
 
 
 @dataclass(frozen=True)

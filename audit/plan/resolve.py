@@ -19,8 +19,9 @@ from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder
+from audit.core.reach import Reach
 from audit.core.rules import check_size
-from audit.core.secret import CODE_LIKE, Planting
+from audit.core.secret import CODE_LIKE, OWN, Planting
 from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
 from audit.corpora.reading import NAMES, Reading
@@ -31,6 +32,7 @@ from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, Plan
 from audit.plan.source import PlantedHere
 from audit.plan.text import AS_DEFENDED
+from audit.planting import own
 
 COINS = 120  # enough to refute ε = 2.9 nats
 DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
@@ -56,14 +58,27 @@ def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) 
     """Resolve settings for a corpus and a model that are read already. Raises UsageError."""
     if settings.get("lora"):
         model = dataclasses.replace(model, lora=_lora(settings["lora"], model))
+    planting = _planting(settings, corpus)
+    references = REFERENCES if settings.get("references", True) else ()
+    users = len(corpus.users("private")) + planting.invented
+    return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users, None))
+
+
+def _planting(settings: Mapping[str, Any], corpus: Corpus) -> Planting:
+    """Choose what is planted. A share of the real users may have coins of their own text."""
     table = _worded(settings.get("planting", {}))
     default = _default_planting(corpus)
     if "users" in table:  # whoever says how many, says how many
         default = Planting(users=default.users)
-    planting = _table(Planting, table, default)
-    references = REFERENCES if settings.get("references", True) else ()
-    users = len(corpus.users("private")) + planting.invented
-    return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users, None))
+    planting: Planting = _table(Planting, table, default)
+    share = settings.get("coin_users")
+    if share is None:
+        return planting
+    if "users" in table:
+        raise UsageError("--coin-users and planting.users both say how many; give one")
+    kinds = tuple(dict.fromkeys((*planting.kinds, OWN)))
+    users = own.how_many(share, len(corpus.users("private")))
+    return dataclasses.replace(planting, users=users, kinds=kinds)
 
 
 def _lora(text: str, model: ModelFolder) -> Lora:
@@ -131,6 +146,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         source=material.source,
         training=training,
         text=released,
+        reach=_table(Reach, settings.get("silence", {}), Reach()),
     )
     return dataclasses.replace(plan, command=_command(plan, material, settings))
 
@@ -165,24 +181,27 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
         words.append(f"--device {plan.device}")
     if plan.policy != policies.named("digits"):
         words.append(f"--policy {plan.policy.label}")
-    if _differs(plan):
+    if _differs(plan, settings):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
     if plan.model.lora:
         words.append(f"--lora {plan.model.lora}")
     if plan.text:
         words.append(f"--release text:texts={plan.text.texts},tokens={plan.text.tokens}")
+    if "coin_users" in settings:
+        words.append(f"--coin-users {settings['coin_users']:g}")
     words.append(f"--seed {plan.seed}")
     if not plan.references:
         words.append("--no-references")
     return " ".join(words)
 
 
-def _differs(plan: Plan) -> bool:
+def _differs(plan: Plan, settings: Mapping[str, Any]) -> bool:
     """Return whether what only a plan file can set differs from its default."""
-    here = plan.source.document["planting"]
+    here, by_flag = plan.source.document["planting"], {**settings, "planting": {}}
     return (
-        (here is not None and here != _default_planting(plan.corpus).document)
+        (here is not None and here != _planting(by_flag, plan.corpus).document)
         or plan.training != default_recipe(plan.model, plan.corpus)
+        or plan.reach != Reach()
         or (plan.utility_tokens, plan.threads) != (1024, 1)
     )
 
@@ -249,7 +268,7 @@ def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
 def _table(cls: type[Any], table: dict[str, Any], default: Any) -> Any:
     """Read a plan file's table over a default dataclass. Raises UsageError for unknown keys."""
     hints = get_type_hints(cls)
-    name = cls.__name__.lower().replace("recipe", "training")
+    name = {Recipe: "training", Reach: "silence"}.get(cls, cls.__name__.lower())
     values = {}
     for key, value in table.items():
         if key not in hints:

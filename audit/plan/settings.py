@@ -24,6 +24,7 @@ KNOWN: dict[str, Any] = {
     **dict.fromkeys(NAMES, str),
     "model": str,
     "secrets": str,
+    "coin_users": float,
     "epsilon": float,
     "delta": float,
     "policy": str,
@@ -39,7 +40,7 @@ KNOWN: dict[str, Any] = {
     "workers": str,
     "reveal": bool,
 }
-TABLES = ("planting", "training")
+TABLES = ("planting", "training", "silence")
 
 
 def gather(
@@ -90,7 +91,7 @@ def _from_environment() -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for variable, text in sorted(os.environ.items()):
         key = variable.removeprefix("AUDIT_").lower()
-        if not variable.startswith("AUDIT_") or key in ("debug", "plan"):
+        if not variable.startswith("AUDIT_") or key in ("debug", "plan", "stage_key"):
             continue
         if key in KNOWN:
             if key in ("defense", "attack"):

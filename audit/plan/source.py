@@ -11,7 +11,7 @@ from typing import Any
 from audit.core.corpus import Corpus
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
-from audit.core.secret import Planted, Planting
+from audit.core.secret import OWN, Planted, Planting
 from audit.core.terms import Unit
 from audit.plan.conversations import rendered
 from audit.planting import coverage
@@ -80,8 +80,8 @@ class Source(ABC):
         """Return how many of the wanted shadow models can be trained."""
 
     @abstractmethod
-    def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
-        """Return the corpus as it was before secrets were planted into it."""
+    def before_coins(self, corpus: Corpus) -> Corpus:
+        """Return the corpus as it was before any coin: nothing planted, nobody set aside."""
 
     @abstractmethod
     def size(self, corpus: Corpus) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class PlantedHere(Source):
     def shadows(self, wanted: int) -> int:
         return wanted
 
-    def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
+    def before_coins(self, corpus: Corpus) -> Corpus:
         return corpus
 
     def size(self, corpus: Corpus) -> dict[str, Any]:
@@ -212,7 +212,8 @@ class PlantedElsewhere(Source):
 
     @property
     def kinds(self) -> frozenset[str]:
-        return frozenset(secret.kind for secret in self.manifest.secrets)
+        own = () if self.manifest.own is None else (OWN,)
+        return frozenset((*(secret.kind for secret in self.manifest.secrets), *own))
 
     @property
     def unit(self) -> str:
@@ -249,10 +250,8 @@ class PlantedElsewhere(Source):
     def shadows(self, wanted: int) -> int:
         return 0
 
-    def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
-        owners = self.manifest.invented
-        own = tuple(record for record in corpus.records if record.user not in owners)
-        return replace(corpus, records=own)
+    def before_coins(self, corpus: Corpus) -> Corpus:
+        return self.manifest.before_coins(corpus)
 
     def size(self, corpus: Corpus) -> dict[str, Any]:
         if corpus.records:
@@ -283,7 +282,7 @@ class PlantedElsewhere(Source):
 
     def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
         if self.external.training is not None:
-            return {one.kind: one.sentence for one in covered if not one.whole}
+            return {one.kind: _short(one) for one in covered if not one.whole}
         seen = {one.kind: f"{one.sentence}. " for one in covered}
         return {kind: f"{seen.get(kind, '')}{_UNSEEN}" for kind in kinds}
 
@@ -308,6 +307,10 @@ class PlantedElsewhere(Source):
                 "the corpus is not, text for text, the one that the canaries were planted into"
             )
         return lines
+
+
+def _short(one: Coverage) -> str:
+    return f"Removed before training: {one.sentence}" if one.removed else one.sentence
 
 
 def _refuse_unplanted(file: Path, there: Sequence[Coverage]) -> None:

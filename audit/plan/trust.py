@@ -113,6 +113,7 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
     "policy": _of_policy,
     "workers": _of_workers,
     **dict.fromkeys(("epsilon", "delta", "seed", "device", "references", "threads"), _harmless),
-    **dict.fromkeys(("utility_tokens", "lora", "release", "planting", "training"), _harmless),
+    **dict.fromkeys(("utility_tokens", "lora", "release", "coin_users"), _harmless),
+    **dict.fromkeys(("planting", "training", "silence"), _harmless),
     **dict.fromkeys(("text", "user", "messages", "split", "records", "user_form"), _harmless),
 }

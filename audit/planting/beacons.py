@@ -64,7 +64,7 @@ class Beacon:
 
 @dataclass(frozen=True)
 class Words:
-    """What coins' secrets look like: what beacons share with them, and what they do not.
+    """The form of coins' secrets: what beacons share with them, and what they do not.
 
     templates: a user's own words. pattern: of values. secrets: those of all coins.
     """

@@ -22,6 +22,7 @@ from audit.planting.coins import toss
 from audit.planting.copies import Copy, records
 from audit.planting.designs import Designed
 from audit.planting.manifest import Manifest, texts_digest
+from audit.planting.own import Own
 from audit.planting.planting import drawn, invented_users
 from audit.planting.surroundings import Surroundings, surroundings
 from audit.planting.templates import Template
@@ -86,13 +87,18 @@ class Canaries:
 
 
 def plant_into(
-    corpus: Corpus, canaries: Canaries, seed: int, designed: Designed | None = None
+    corpus: Corpus,
+    canaries: Canaries,
+    seed: int,
+    designed: Designed | None = None,
+    own: Own | None = None,
 ) -> tuple[Corpus, Manifest]:
     """Insert the canaries whose coins are heads, each copy at a random place.
 
     Returns the corpus and the manifest, the only record of all canaries. corpus: as read, its
     records without assigned splits. seed: of all draws (`draws_of`). designed: two records for each
-    user, made before the coins are tossed; None: random words.
+    user, made before the coins are tossed; None: random words. own: real users with coins, of whom
+    those set aside are taken out.
     """
     draws = draws_of(seed, corpus, canaries)
     invented = iter(invented_users(corpus, canaries.count + canaries.sharing, draws))
@@ -114,7 +120,8 @@ def plant_into(
     ]
     split = "private" if any(record.split for record in corpus.records) else ""
     added = list(records(copies, split, turn, stream(draws, "planting", "around")))
-    whole = Corpus(corpus.name, _scattered(corpus.records, added, draws))
+    kept = corpus if own is None else own.kept(corpus)
+    whole = Corpus(corpus.name, _scattered(kept.records, added, draws))
     manifest = Manifest(
         name=corpus.name,
         sha256=whole.sha256,
@@ -133,6 +140,7 @@ def plant_into(
         stems={kind: one.stem for kind, one in around.items() if one.stem},
         beacons=shared,
         share=_share(corpus, added, canaries),
+        own=own,
     )
     return whole, manifest
 

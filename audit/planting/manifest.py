@@ -18,12 +18,14 @@ from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
-from audit.core.files import read_json, write_atomically
+from audit.core.files import read_json
 from audit.core.secret import Coins, Draw, Planted, Secret, Space
 from audit.core.terms import Unit
+from audit.core.writing import write_atomically
 from audit.corpora.conversations import plain
 from audit.planting.beacons import Beacon
 from audit.planting.manifest_form import EARLIER, FORM, fault
+from audit.planting.own import Own, secrets_of
 
 _GIVEN = 2**53  # of seeds that the operating system draws, one in a thousand is below
 
@@ -44,6 +46,7 @@ class Manifest:
         values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
     beacons: values that many users share, always planted; no secrets.
     share: of the planted words in all, coins at expectation.
+    own: the real users with coins; None where there are none.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Manifest:
     stems: Mapping[str, Draw] = field(default_factory=dict)
     beacons: tuple[Beacon, ...] = ()
     share: float | None = None
+    own: Own | None = None
 
     @property
     def draws_are_its_own(self) -> bool:
@@ -81,7 +85,8 @@ class Manifest:
     def unit(self) -> str:
         """Unit that one coin decides: a user, or a user of one record if each has only one copy."""
         records = Counter((s.owner, s.slot) for s in self.secrets for _ in range(s.copies))
-        return Unit.ONE_RECORD if max(records.values()) == 1 else Unit.USER
+        of_one = max(records.values()) == 1 and (self.own is None or self.own.of_one_record)
+        return Unit.ONE_RECORD if of_one else Unit.USER
 
     @property
     def invented(self) -> frozenset[str]:
@@ -92,7 +97,8 @@ class Manifest:
     def planted(self, corpus: Corpus) -> Planted:
         """Return the corpus, into which these canaries are planted already.
 
-        Words of each copy follow a value that was drawn; an earlier manifest's turn ends there.
+        Words of each copy follow a value that was drawn; an earlier manifest's turn ends there. The
+        records of real users with coins are those that the corpus keeps aside.
         """
         secrets = tuple(framed(secret, corpus.frame) for secret in self.secrets)
         if self.source is not None:
@@ -100,7 +106,23 @@ class Manifest:
                 new if new.space is None else replace(new, suffix=old.suffix)
                 for new, old in zip(secrets, self.secrets, strict=True)
             )
-        return Planted(corpus, secrets, self.coins)
+        if self.own is None:
+            return Planted(corpus, secrets, self.coins)
+        own, coins = self.own.coins, self.coins
+        every = Coins({**coins.present, **own.present}, {**coins.slot, **own.slot})
+        return Planted(corpus, (*secrets, *secrets_of(corpus.aside, own.present)), every)
+
+    def before_coins(self, corpus: Corpus) -> Corpus:
+        """Return the corpus as it was before planting: no invented user, all real ones.
+
+        Without a corpus, it is of the users with coins alone.
+        """
+        own = tuple(record for record in corpus.records if record.user not in self.invented)
+        if self.own is None or not corpus.aside:
+            return replace(corpus, records=own)
+        there = {record.user for record in own}
+        tails = tuple(record for record in corpus.aside if record.user not in there)
+        return replace(corpus, records=own + tails)
 
 
 def texts_digest(corpus: Corpus) -> str:
@@ -152,7 +174,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
     used = (*used, *(beacon.space for beacon in manifest.beacons))
     spaces = list(dict.fromkeys(used))
     place = {space: i for i, space in enumerate(spaces)}
-    names = [one.name for one in fields(Secret)]
+    names = [one.name for one in fields(Secret) if one.name != "records"]
     coins = manifest.coins
     return {
         "form": EARLIER if manifest.source is None else FORM,
@@ -175,7 +197,25 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         **({} if manifest.design is None else {"design": manifest.design}),
         **({} if manifest.turn is None else {"turn": manifest.turn}),
         **({} if manifest.source is None else _later(manifest, place)),
+        **({} if manifest.own is None else {"own": _own(manifest.own)}),
     }
+
+
+def _own(own: Own) -> dict[str, Any]:
+    coins = own.coins
+    users = {
+        user: {"present": coins.present[user], "slot": coins.slot[user], "records": records}
+        for user, records in own.records.items()
+    }
+    return {"sha256": own.sha256, "users": users}
+
+
+def _owned(document: Mapping[str, Any]) -> Own:
+    users = document["users"]
+    present, slot, records = (
+        {user: one[name] for user, one in users.items()} for name in ("present", "slot", "records")
+    )
+    return Own(Coins(present, slot), records, document["sha256"])
 
 
 def _later(manifest: Manifest, place: Mapping[Space, int]) -> dict[str, Any]:
@@ -243,4 +283,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
             for one in document.get("beacons", ())
         ),
         share=document.get("share"),
+        own=_owned(document["own"]) if "own" in document else None,
     )

@@ -75,6 +75,23 @@ class OneBeacon(BaseModel):
     users: Annotated[list[Text], Field(min_length=2)]
 
 
+class OneUser(BaseModel):
+    """The two coins of a real user, and how many records the user has."""
+
+    model_config = _CLOSED
+    present: bool
+    slot: Literal[0, 1]
+    records: Annotated[int, Field(ge=1)]
+
+
+class Users(BaseModel):
+    """Real users with coins, and the digest of the file that holds their records."""
+
+    model_config = _CLOSED
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    users: Annotated[dict[Text, OneUser], Field(min_length=2)]
+
+
 class Size(BaseModel):
     """Users and records."""
 
@@ -113,6 +130,7 @@ class Form(BaseModel):
     stems: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
     beacons: list[OneBeacon] | None = None
     share: Annotated[float, Field(ge=0, le=1)] | None = None
+    own: Users | None = None
 
 
 def fault(document: Mapping[str, Any]) -> str:
@@ -181,6 +199,8 @@ def _mixed(form: Form) -> str:
         if len({*seen, *beacon.users}) < len(seen) + len(beacon.users):
             return f"beacons.{number}: a user is named twice, or has a coin"
         seen |= set(beacon.users)
+    if form.own is not None and seen & set(form.own.users):
+        return "own: a real user is also one who was invented"
     return ""
 
 

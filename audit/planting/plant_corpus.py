@@ -15,11 +15,12 @@ from audit.core.wording import by_kind
 from audit.corpora import loading as corpora
 from audit.corpora import writing
 from audit.corpora.reading import Reading
-from audit.planting import designs
+from audit.planting import designs, own
 from audit.planting import manifest as manifests
 from audit.planting.budget import SHARE, budget_of, notes, within
 from audit.planting.designs import DESIGNS, RANDOM, Base, Designed
 from audit.planting.insertion import Canaries, draws_of, fresh_seed, plant_into
+from audit.planting.manifest import Manifest
 from audit.planting.summary import Written, summary
 from audit.planting.templates import template_of
 
@@ -36,11 +37,13 @@ def plant(
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
 
     given: kind, pattern, turn, count, repetitions, template, design, base, seed, beacons, share,
-        and how the corpus is read. opened: loads a base by its name.
+        coin_users, and how the corpus is read. opened: loads a base by its name.
     """
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
+    if "coin_users" in given:
+        own.check_place(manifest, output, Path(source))
     asked = _canaries(given)
     corpus = _held_out(corpora.read(source, EMBEDDED_FOLDER, Reading.of(given)), output)
     budget = budget_of(corpus, asked, _share(given))
@@ -49,17 +52,32 @@ def plant(
     fields = {_FIELDS.get(name, name) for name in given}
     canaries = within(budget, asked, fields, lit if with_beacons else ())
     seed = given.get("seed", fresh_seed())
-    designed = _designed(given, canaries, corpus, draws_of(seed, corpus, canaries), opened)
-    planted, record = plant_into(corpus, canaries, seed, designed)
-    manifests.write(record, manifest)
-    try:
-        writing.write(planted.records, output)
-    except UsageError:
-        manifest.unlink()
-        raise
+    draws = draws_of(seed, corpus, canaries)
+    designed = _designed(given, canaries, corpus, draws, opened)
+    users = own.drawn(corpus, given["coin_users"], draws) if "coin_users" in given else None
+    planted, record = plant_into(corpus, canaries, seed, designed, users)
+    record = _write(record, planted, corpus, manifest, output)
     written = Written(source, output, manifest, corpus, planted, record, canaries)
     limits = notes(budget, asked, canaries, len(corpus.records), with_beacons)
     return summary(written, limits, given.get("base"))
+
+
+def _write(
+    record: Manifest, planted: Corpus, corpus: Corpus, manifest: Path, output: Path
+) -> Manifest:
+    """Write the records of users with coins, the manifest and the corpus: all, or nothing."""
+    files = [manifest] if record.own is None else [manifest, own.file_of(manifest)]
+    try:
+        if record.own is not None:
+            kept = own.written(record.own, corpus.records, manifest)
+            record = replace(record, own=kept)
+        manifests.write(record, manifest)
+        writing.write(planted.records, output)
+    except UsageError:
+        for file in files:
+            file.unlink(missing_ok=True)
+        raise
+    return record
 
 
 BEACONS = "none"  # until it is measured, over 5 seeds, that they leave the AUC of coins as it is

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from audit.core.corpus import Corpus
 from audit.corpora.writing import FILES
+from audit.planting import own
 from audit.planting.insertion import Canaries
 from audit.planting.manifest import Manifest
 from audit.results.words import percent
@@ -34,13 +35,17 @@ class Written:
 def summary(written: Written, limits: Sequence[str], base: str | None) -> str:
     """Return the lines for the user; the last ones are the audit's command and what it lacks."""
     lines = [f"{written.source}: {note}" for note in written.corpus.notes]
-    lines += [_planted(written), *_beacons(written.record), *_split(written), *_script(written)]
+    lines += [_planted(written), *_beacons(written.record), *_own(written)]
+    lines += [*_split(written), *_script(written)]
     return "\n".join([*lines, *limits, *_command(written, base)])
 
 
 def _planted(written: Written) -> str:
-    own, canaries = len(written.corpus.records), written.canaries
-    added, share = len(written.whole.records) - own, written.record.share or 0.0
+    kept, canaries = written.corpus, written.canaries
+    if written.record.own is not None:
+        kept = written.record.own.kept(kept)
+    own, share = len(kept.records), written.record.share or 0.0
+    added = len(written.whole.records) - own
     tiers = ",".join(map(str, canaries.repetitions))
     return (
         f"{written.output}: {own:,} records and {added:,} planted ones; {percent(share)} of all "
@@ -53,6 +58,24 @@ def _beacons(record: Manifest) -> list[str]:
     tiers = Counter((beacon.kind, beacon.tier) for beacon in record.beacons)
     shown = (f"{count} {kind} values of {users} users" for (kind, users), count in tiers.items())
     return [f"beacons, which are always planted: {', '.join(shown)}"] if tiers else []
+
+
+def _own(written: Written) -> list[str]:
+    """State who is set aside, what figures will be of, and the size that knows no coin."""
+    users = written.record.own
+    if users is None:
+        return []
+    every, size = len(users.coins.present), written.record.population.users
+    lines = [
+        f"{own.file_of(written.manifest)}: all records of {every} real users with coins; keep it "
+        f"private. {users.aside} of them are set aside and stand in no other file written here: "
+        "what an audit finds is of the model trained without them, and a model trained again on "
+        "all is another release",
+        f"for noisy training, fix sampling rate and steps by N = {size:,} users, which no coin "
+        "changes",
+    ]
+    private = len({r.user for r in written.corpus.records if r.split in ("", "private")})
+    return [*lines, *own.limits(every, private)]
 
 
 def _split(written: Written) -> list[str]:

@@ -1,4 +1,4 @@
-"""Words of one's own around planted values, of which alternatives are drawn.
+"""Sentences of one's own around planted values, whose alternatives are drawn.
 
 `'{My|Our} {old|new} PIN {is|was} {value}.'` makes eight sentences. Where one of enough is drawn, a
 model that knows it was trained on it; a template without alternatives shows nothing of the kind.

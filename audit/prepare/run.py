@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from audit.core.attack import Attack
-from audit.core.corpus import Corpus
+from audit.core.corpus import Corpus, Record
 from audit.core.heldout import Heldout
 from audit.core.model import TextTokenizer
 from audit.core.predictor import token_mask
@@ -48,8 +48,15 @@ class Run:
     @cached_property
     def near_duplicates(self) -> int:
         """Count records that repeat another, planted ones aside."""
-        source = self.plan.source
-        return source.without_canaries(self.planted, self.plan.corpus).near_duplicates
+        plan = self.plan
+        return plan.source.before_coins(plan.corpus).near_duplicates if plan.corpus.records else 0
+
+    @cached_property
+    def before_coins(self) -> tuple[Record, ...]:
+        """The corpus as it was before the coins, in an order that knows none."""
+        plan = self.plan
+        records = plan.source.before_coins(plan.corpus).records
+        return tuple(sorted(records, key=lambda record: (record.user, record.text)))
 
     @cached_property
     def family(self) -> Family:
@@ -69,6 +76,25 @@ class Run:
             for mark in token_mask(self.tokenizer.ends(record.text), record.private)
         ]
         return sum(marks) / max(1, len(marks))
+
+    @cached_property
+    def planted_share(self) -> float | None:
+        """The share of planted tokens in all that is trained on, coins at expectation.
+
+        Of a corpus that was planted before, as its manifest states it; None: it does not.
+        """
+        record = self.plan.source.record
+        if record is not None:
+            return record.share
+        coins, count = self.planted.coins.present, self.tokenizer.predicted
+        own = sum(
+            count(record.text) * (0.5 if record.user in coins else 1.0)
+            for record in self.plan.corpus.of("private")
+        )
+        # one of four: the person is in, and this value is the person's
+        drawn = (s for s in self.planted.secrets if s.space is not None)
+        planted = sum(count(secret.text) * secret.copies for secret in drawn) / 4
+        return planted / max(1.0, own + planted)
 
     @property
     def trainings(self) -> list[Task]:

@@ -80,7 +80,7 @@ class Estimate:
 
     @property
     def spiked(self) -> str:
-        """What the spiked copies take, on one line."""
+        """Describe the time of the spiked copies, on one line."""
         share = percent(round(self.spikes / self.seconds, 2))
         return f"spiked copy: {duration(self.spikes)} of it ({share}), to show which measures see"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit import policies
 from audit.core.policy import Policy
-from audit.core.secret import Secret
+from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.verdict import leaks
@@ -16,7 +16,8 @@ from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
-from audit.silence import serving
+from audit.run import group_text
+from audit.silence import serving, weights
 
 
 def not_tested(plan: Plan) -> list[str]:
@@ -31,6 +32,7 @@ def not_tested(plan: Plan) -> list[str]:
         "a release that knows planted text by more than its words, such as repeated numbers, new "
         "users or a seed that its author had",
         "differences between seeds: one seed was run, which does not rank defenses",
+        *(weights.UNSEEN if plan.source.model and not plan.source.served else ()),
         *(serving.UNSEEN if plan.source.served else ()),
     ]
 
@@ -70,10 +72,25 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
-    lines += _redrawn(run)
+    lines += [*_set_aside(run), *group_text.lines(run, releases), *_redrawn(run)]
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
+
+
+def _set_aside(run: Run) -> list[str]:
+    """State of which model the figures of real users are."""
+    present, own = (
+        run.planted.coins.present,
+        {s.owner for s in run.planted.secrets if s.kind == OWN},
+    )
+    aside = sum(not present[owner] for owner in own)
+    if not own:
+        return []
+    return [
+        f"what is found of {len(own)} real users with coins is of the model trained without the "
+        f"{aside} users set aside; a model trained again on all is another release"
+    ]
 
 
 def _redrawn(run: Run) -> list[str]:
@@ -147,7 +164,7 @@ def _missed(run: Run) -> list[str]:
         return []
     planted = [s for s in run.planted.secrets if run.planted.coins.planted(s)]
     lines = []
-    for kind in dict.fromkeys(s.kind for s in planted if s.kind != "record"):
+    for kind in dict.fromkeys(s.kind for s in planted if s.kind not in ("record", OWN)):
         values = [s for s in planted if s.kind == kind]
         missed = sum(not _marked(s, policy) for s in values)
         if missed:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from audit.core.errors import UsageError
 from audit.core.progress import StepProgress
+from audit.core.writing import make_folder
 from audit.gate.files import replaced
 from audit.plugins import registry
+from audit.results import own
+from audit.results.schema import Results, to_json
 from reports import Format, Report, TwoRuns
 
 
@@ -18,11 +22,25 @@ def write(
 
     Raises UsageError, and writes nothing, where one of the formats cannot have it.
     """
+    own.check(report.folder)
     files: dict[str, bytes] = {}
     for name in formats:
         told(f"writing {name}", 0.0)
         files |= _format(name).files(report)
     return _written(files, report.folder)
+
+
+def write_results(results: Results, folder: Path, formats: Iterable[str]) -> list[Path]:
+    """Write results.json of results that no run made, with its reports, into a folder.
+
+    Raises UsageError where it cannot be written.
+    """
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made ({error.strerror})") from None
+    made = replaced(folder / "results.json", to_json(results))
+    return [made, *write(Report(results, folder), formats)]
 
 
 def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> list[Path]:
@@ -31,7 +49,7 @@ def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> lis
     for name in formats:
         files |= _format(name).compared(runs)
     if files:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     return _written(files, folder)
 
 

@@ -1,1 +1,1 @@
-"""What must be shown before "no leak found": contact and sight, one provider a file."""
+"""The conditions of "no leak found": contact and sight, one provider a file."""

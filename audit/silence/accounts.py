@@ -21,7 +21,7 @@ PEOPLE = 40  # whose values the loss must hold: a default manifest plants those 
 
 @dataclass(frozen=True)
 class Account:
-    """What is known of the values of a kind beside the model.
+    """The facts about the values of a kind that do not come from the model.
 
     heads: people whose values were planted. stated: the training file, with its digest; "" for
     none. people: those whose values its loss holds. lost: how many copies are not in its loss, as

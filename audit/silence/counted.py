@@ -14,14 +14,14 @@ from functools import cached_property
 from audit.core.language_model import LanguageModel
 from audit.core.model import TextTokenizer
 from audit.core.predictor import token_mask
-from audit.core.secret import Secret
+from audit.core.secret import OWN, Secret
 from audit.core.spans import Span
 from audit.findings.shows import not_shown, shown
 from audit.measure.releases import Audited
 from audit.models.causal import CausalLM
 from audit.planting.coverage import continues
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.measurement import REMOVED, Link
 from audit.results.words import count
 from audit.train import counted
 from audit.train.counted import Counted, weights_digest
@@ -29,7 +29,6 @@ from audit.train.task import Task
 
 REACHED = 0.9  # of the planted people of each tier; sampling may never draw the others
 NOTHING = "Nothing was trained on private text, so no planted value could leak."
-REMOVED = "removed before training"  # how the reason begins where no value was left in any text
 _NOTHING = Counted("", "", True, None, {})
 
 
@@ -162,37 +161,45 @@ def _control(run: Run) -> str:
 def people_of(run: Run) -> dict[str, list[Person]]:
     """Find by kind every planted secret, with its copies in the corpus of the run."""
     coins = run.planted.coins
-    of_owner: dict[str, dict[str, None]] = {owner: {} for owner in coins.present}
+    of_owner: dict[str, dict[str, tuple[Span, ...]]] = {owner: {} for owner in coins.present}
     for record in run.corpus.of("private"):
         if record.user in of_owner:
-            of_owner[record.user][record.text] = None
+            of_owner[record.user][record.text] = record.learned
     people: dict[str, list[Person]] = {}
     for secret in run.planted.secrets:
         if coins.planted(secret):
             copies = _copies(run.tokenizer, secret, of_owner[secret.owner])
-            people.setdefault(secret.kind, []).append(Person(secret.copies, tuple(copies)))
+            tier = 1 if secret.kind == OWN else secret.copies  # everybody has another number
+            people.setdefault(secret.kind, []).append(Person(tier, tuple(copies)))
     return people
 
 
-def _copies(tokenizer: TextTokenizer, secret: Secret, texts: Iterable[str]) -> Iterator[Copy]:
-    for text in texts:
-        for span in _spans(secret, text):
-            mask = token_mask(tokenizer.ends(text), [span])
+def _copies(
+    tokenizer: TextTokenizer, secret: Secret, texts: Mapping[str, tuple[Span, ...]]
+) -> Iterator[Copy]:
+    for text, learned in texts.items():
+        for spans in _spans(secret, text, learned):
+            mask = token_mask(tokenizer.ends(text), spans)
             yield Copy(text, tuple(1 + at for at, inside in enumerate(mask) if inside))
 
 
-def _spans(secret: Secret, text: str) -> Iterator[Span]:
+def _spans(secret: Secret, text: str, learned: tuple[Span, ...]) -> Iterator[tuple[Span, ...]]:
     """Find a value in a text: among its own words, or wherever a name of the corpus stands.
 
-    A copy that `audit plant` wrote goes on after the planted text.
+    A copy that `audit plant` wrote goes on after the planted text. Of a user's own record it is all
+    that is in the loss.
     """
+    if secret.kind == OWN:
+        if text in secret.records:
+            yield learned or ((0, len(text)),)
+        return
     named = secret.kind == "name" and secret.space is None
     whole, before = (secret.value, 0) if named else (secret.text, len(secret.prefix))
     at = text.find(whole)
     while at >= 0:
         end = at + len(whole)
         if named or not continues(text, end):
-            yield at + before, at + before + len(secret.value)
+            yield ((at + before, at + before + len(secret.value)),)
         at = text.find(whole, end)
 
 
@@ -200,7 +207,7 @@ def link(kind: str, people: Sequence[Person], phases: Sequence[Phase]) -> Link:
     """Find whether the planted people of one kind reached every training that holds them."""
     if all(phase.task.idle and not phase.prompted for phase in phases):
         return not_shown(NOTHING)
-    n, planted = len(people), count(len(people), f"planted {kind}")
+    n, planted = len(people), _counted(len(people), kind)
     held = [person for person in people if any(phase.holds(person) for phase in phases)]
     if not held:
         why = f"{REMOVED}: 0 of {planted} {'is' if n == 1 else 'are'} in the training text"
@@ -225,6 +232,12 @@ def link(kind: str, people: Sequence[Person], phases: Sequence[Phase]) -> Link:
     return shown(f"{by}, {count(passes, 'time')} in all.", len(reached))
 
 
+def _counted(number: int, kind: str) -> str:
+    if kind == OWN:
+        return count(number, "real user whose coin was heads", "real users whose coin was heads")
+    return count(number, f"planted {kind}")
+
+
 def _missed(kind: str, people: Sequence[Person], phase: Phase) -> str:
     """Return which tier of the people that a training holds it did not learn; "" for none."""
     own = [person for person in people if phase.holds(person)]
@@ -232,8 +245,9 @@ def _missed(kind: str, people: Sequence[Person], phase: Phase) -> str:
         of_tier = [person for person in own if person.tier == tier]
         reached = sum(phase.times(person) > 0 for person in of_tier)
         if reached < REACHED * len(of_tier):
-            every, each = count(len(of_tier), f"planted {kind}"), count(tier, "copy", "copies")
-            how = f"{phase.task.training.label}: {reached} of {every} ({each} each)"
+            each = "" if kind == OWN else f" ({count(tier, 'copy', 'copies')} each)"
+            every = _counted(len(of_tier), kind)
+            how = f"{phase.task.training.label}: {reached} of {every}{each}"
             if phase.prompted:
                 return f"{how} stand whole in a prompt."
             return f"{how} contributed to a step that moved the weights."

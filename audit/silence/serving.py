@@ -49,7 +49,7 @@ def prompts(tokenizer: Tokenizer, frame: str) -> list[list[int]]:
 
 
 class Heard(NamedTuple):
-    """What is wrong with an endpoint, as sentences, and the number of answers behind it."""
+    """The faults of an endpoint, as sentences, and the number of answers behind it."""
 
     faults: list[str]
     n: int

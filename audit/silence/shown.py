@@ -13,7 +13,7 @@ from audit.measure.bench import Bench
 from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
-from audit.silence import answers, counted, spike, weights
+from audit.silence import answers, counted, own, spike, weights
 
 
 def examined(bench: Bench, one: Audited, measured: Measured) -> Measured:
@@ -33,7 +33,7 @@ def shows(
     """
     missing = {kind: not_shown(f"{why}.") for kind, why in missed.items()}
     served = answers.contact(bench, one, attacked, missed)
-    contact = {**_contact(bench, one), **missing, **served}
+    contact = {**_contact(bench, one), **missing, **served, **own.contact(bench.run, one)}
     if not one.external or one.release.origin is not None:
         return Shows(contact)
     return Shows(contact, spike.sight(bench, one), spike.unspikable(one) or NO_CONTROL)

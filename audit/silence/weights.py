@@ -13,7 +13,7 @@ from audit.core.language_model import LanguageModel
 from audit.core.predictor import Tokens
 from audit.core.randomness import stream
 from audit.core.release import ModelRelease
-from audit.core.secret import Draw, Secret
+from audit.core.secret import OWN, Draw, Secret
 from audit.findings.shows import not_shown
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
@@ -27,6 +27,12 @@ from audit.silence.sentences import Gain, Learnt, learnt
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
+UNSEEN = (
+    "other weights than these: another step, an average, or these in another precision, such as 4 "
+    "bits",
+    "what a trainer did to the planted text after the stated file was written: masks, cuts and "
+    "filters are found in a file alone, and it is supposed to be used as given",
+)  # what no check finds
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 
 
@@ -98,7 +104,7 @@ class Look:
     @property
     def _secrets(self) -> tuple[Secret, ...]:
         """Planted secrets, in their conversations if they are in any."""
-        return self.bench.run.planted.secrets
+        return tuple(s for s in self.bench.run.planted.secrets if s.kind != OWN)
 
     @cached_property
     def stage(self) -> str:

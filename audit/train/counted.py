@@ -11,16 +11,17 @@ from typing import Any
 
 import torch
 
+from audit.core import stages
 from audit.core.counts import Counts, least
 from audit.core.errors import DamagedError
-from audit.core.files import read_json, write_atomically
+from audit.core.files import read_json
 from audit.core.model import PreTrainedModel
 from audit.models.adapters import own_weights
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What a finished training learnt from.
+    """The texts and weights of a finished training.
 
     before, after: SHA-256 of the weights that it started from and of those that it left. finite:
     whether all of these are finite. learning: as of `Counts`. texts: by the place of a text, the
@@ -61,7 +62,7 @@ def counted_of(before: str, model: PreTrainedModel, counts: Counts) -> Counted:
 
 def write(counted: Counted, path: Path) -> None:
     """Write the file of a training."""
-    write_atomically(path, json.dumps(asdict(counted)), private=True)
+    stages.write(path, json.dumps(asdict(counted)))
 
 
 def read(path: Path) -> Counted | None:

@@ -40,7 +40,7 @@ MARGIN = 24  # empty pixels around what is shown; where so many rows are empty i
 
 
 def main(*runs: Path) -> None:
-    """Writes every picture into the folder of this file."""
+    """Write every picture into the folder of this file."""
     found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
     browser = next(filter(None, found), None)
     if browser is None:
@@ -58,7 +58,7 @@ def main(*runs: Path) -> None:
 
 
 def only(page: str, shown: str) -> str:
-    """The page with nothing visible but the chosen header and sections."""
+    """Hide everything on the page but the chosen header and sections."""
     style = (
         "<style>body > header, main section { display: none }"
         f" :is({shown}) {{ display: revert !important }}</style>"
@@ -69,7 +69,7 @@ def only(page: str, shown: str) -> str:
 
 
 def photographed(browser: str, page: str, height: int) -> Image.Image:
-    """A screenshot without its empty margins, which ends between two lines."""
+    """Cut a screenshot's empty margins, so that it ends between two lines."""
     with tempfile.TemporaryDirectory() as folder:
         html, png = Path(folder, "page.html"), Path(folder, "page.png")
         html.write_text(page, encoding="utf-8")

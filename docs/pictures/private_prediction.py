@@ -39,7 +39,7 @@ class Point:
 
 
 def main(folder: Path) -> None:
-    """Writes private-prediction.png into the folder of this file."""
+    """Write private-prediction.png into the folder of this file."""
     results = api.load(folder)
     figure, panels = plt.subplots(1, 2, figsize=(10, 5.6), sharey=True, width_ratios=[3, 2])
     beyond, settings = [], 0
@@ -96,13 +96,13 @@ def curves(results: Results, unit: str) -> dict[str, list[Point]]:
 
 
 def reference(results: Results, name: str) -> float:
-    """The perplexity of a reference over the seeds."""
+    """Average the perplexity of a reference over the seeds."""
     every = [r for r in results.releases if r.defense == name and r.reference]
     return sum(r.utility["perplexity"].value for r in every) / len(every)
 
 
 def cells(results: Results) -> Iterator[Cell]:
-    """The settings of a sweep."""
+    """Read the settings of a sweep."""
     assert results.sweep is not None, "give the folder of a sweep"
     yield from results.sweep.cells
 

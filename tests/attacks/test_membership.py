@@ -615,3 +615,33 @@ def test_on_a_budget_rmia_is_left_out_and_its_texts_are_not_asked(case: Any) -> 
     free, _, found = case(seed=3, shadows=2)
     assert not np.isnan(found["record", "rmia"][:240]).any()
     assert sum(len(tail) for tail, _ in free.asked) == (120 + 120) * 9 + 240 * 5
+
+
+def test_real_users_have_the_mean_and_the_largest_score_of_their_records(fake: Any) -> None:
+    """Of the score that is named; a text of two users is read once, and counts for both."""
+    texts = {"ann": ("a1b2", "c"), "ben": ("zzzz",), "cat": ("c", "#90210x", "a")}
+    secrets = tuple(
+        Secret("own", "", "\n\n".join(own), "", None, len(own), user, slot, own)
+        for user, own in texts.items()
+        for slot in (0, 1)
+    )
+    flat = tuple(record(text) for text in dict.fromkeys(sum(texts.values(), ())))
+    target = fake(1)
+    alone = run(fake(1), fake(2), flat)["record", "ratio"].values
+    each = {secret.value: float(value) for secret, value in zip(flat, alone, strict=True)}
+    found = run(target, fake(2), (*secrets, code("#", "123")))
+    assert [name for name in found if name[0] == "own"] == [
+        ("own", "mean_ratio"),
+        ("own", "largest_ratio"),
+    ]
+    for name, reduced in (("mean", np.mean), ("largest", max)):
+        due = [reduced([each[text] for text in s.records]) for s in secrets]
+        scores = found["own", f"{name}_ratio"]
+        assert scores.values[:-1] == pytest.approx(due) and np.isnan(scores.values[-1])
+        assert scores.kind == "own" and scores.named == (name == "mean")
+    read = [text for text, _ in target.asked if text.removesuffix("^") in each]
+    assert len(read) == len(each)
+    assert [one for one in run(fake(1), None, secrets)] == [
+        ("own", "mean_loss"),
+        ("own", "largest_loss"),
+    ]

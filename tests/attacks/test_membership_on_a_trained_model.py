@@ -27,15 +27,15 @@ def session(weights: Any) -> OpenSession:
     return OpenSession(model, np.random.default_rng(0))
 
 
-# fails since manifests draw two words and words after each copy: codes at .49 to .64, bound kept
-@pytest.mark.full
+@pytest.mark.slow
 def test_every_score_separates_members_and_none_does_before_the_training() -> None:
     """60 invented users, about half of them planted, with a record and a code in eight copies."""
     canaries = Canaries(kinds=("record", "code"), count=60, repetitions=(8,))
     planted, manifest = plant_into(builders.dialogs(5), canaries, seed=5)
     weights, tokenizer = builders.loaded()
     texts = [r.text for r in planted.records if r.split == "private"]
-    builders.fit(weights, tokenizer, texts, steps=200, rate=5e-3)
+    # a higher rate learns the words of their own that end each copy, and forgets the codes
+    builders.fit(weights, tokenizer, texts, steps=200, rate=2e-3)
     base = session(load_weights(describe("embedded", EMBEDDED_FOLDER), "cpu"))
     secrets = [s for s in manifest.secrets if manifest.coins.slot[s.owner] == s.slot]
     member = np.array([manifest.coins.present[s.owner] for s in secrets])

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.command_line import audit
 from tests.reports.pages import HIDDEN
 
 PROJECT = Path(__file__).parents[2]
+PRODUCT = ("audit", "attacks", "defenses", "reports")
 ANCESTORS = {"defenses": Defense, "attacks": Attack}
 PLUGINS = [(kind, name) for kind in ANCESTORS for name in registry.names(kind)]
 QUICK = {"dp_sgd": "epochs=2", "s_dpsgd": "epochs=2", "seqpate": "sentences=40"}
@@ -90,11 +92,7 @@ def public(path):
     return [node for node in body if isinstance(node, kinds) and not node.name.startswith("_")]
 
 
-FILES = sorted(
-    path
-    for package in ("audit", "attacks", "defenses", "reports")
-    for path in (PROJECT / package).rglob("*.py")
-)
+FILES = sorted(path for package in PRODUCT for path in (PROJECT / package).rglob("*.py"))
 
 
 def test_every_module_and_public_name_has_a_docstring():
@@ -104,12 +102,26 @@ def test_every_module_and_public_name_has_a_docstring():
         assert [node.name for node in public(path) if not ast.get_docstring(node)] == [], path
 
 
+def test_docstrings_begin_with_allowed_words():
+    """The first of the seven rules of English in CONTRIBUTING.md, which lists the words."""
+    page = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.search(r"Not first: \*(.*?)\*", page, re.S)
+    forbidden = set(re.findall(r"\w+", listed[1]))
+    assert {"Tells", "What"} <= forbidden
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for folder in (*PRODUCT, "benchmarks", "experiments", "fixtures"):
+        for path in (PROJECT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                text = ast.get_docstring(node) if isinstance(node, documented) else ""
+                assert not forbidden & set(re.findall(r"\w+", text or "")[:1]), (path, text)
+
+
 # classes
 
 
 def is_concrete_and_ours(base):
     """A class of the project that could be made; a marker of its own says that it is abstract."""
-    ours = base.__module__.split(".")[0] in ("audit", "attacks", "defenses", "reports")
+    ours = base.__module__.split(".")[0] in PRODUCT
     markers = {"ABC", "Protocol", "BaseModel"} & {b.__name__ for b in base.__bases__}
     return ours and not markers and not inspect.isabstract(base)
 

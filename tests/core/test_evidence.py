@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from audit.core.evidence import (
     Divergences,
     Evidence,
+    Exhibits,
     Hits,
     Likelihoods,
     LogRatios,
@@ -51,6 +52,8 @@ EXAMPLES: list[Evidence] = [
     Scores("loss", "record", np.array([])),
     Successes("verbatim", "share of planted records", np.array([1.0, NAN, 0.0]), None),
     Successes("targeted", "share of planted names", np.array([]), 0.1, Access.SCORE, "name"),
+    Exhibits(np.array([-73.25, NAN]), np.array([1, 12]), 2100, 40, kind="own"),
+    Exhibits.none("own"),
     Divergences((0, 2), ("removed", "replace"), 2.0, HARD.reshape(2, 4), HARD[::-1].reshape(2, 4)),
     Divergences((), (), 1.5, np.array([]), np.array([])),
     LogRatios(

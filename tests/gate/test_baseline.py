@@ -187,16 +187,19 @@ def test_what_it_calls_tighter_fails_all_that_failed(
 ) -> None:
     """At any level that Holm gives to less than a thousand metrics."""
 
-    def found(value: float, low: float, high: float) -> Any:
-        return changed(area(make, 0.5), value=value, ci=(low, high), sides=1)
+    def stored(value: float, low: float, high: float) -> baseline.Baseline:
+        return made(make, changed(area(make, 0.5), value=value, ci=(low, high), sides=1))
 
-    old, new = found(one, one, one + up), found(other, other, other + up_too)
-    assume(baseline.loosened(made(make, old), made(make, new)) is None)
-    after = found(now, now - 0.05, now)
-    before, then = (increase_test.p_value(f, after) for f in (old, new))
-    assert before is not None and then is not None
+    old, new = stored(one, one, one + up), stored(other, other, other + up_too)
+    assume(baseline.loosened(old, new) is None)
+    before, then, after = (
+        accepted.releases[0].measurements[0]
+        for accepted in (old, new, stored(now, now - 0.05, now))
+    )
+    was, p = (increase_test.p_value(measured, after) for measured in (before, then))
+    assert was is not None and p is not None
     for level in (0.05, 0.005, 0.05 / 1000):
-        assert before >= level or then < level * (1 + 1e-6)
+        assert was >= level or p < level * (1 + 1e-6)
 
 
 def test_a_relation_that_no_longer_holds_is_a_weaker_claim(make: SimpleNamespace) -> None:

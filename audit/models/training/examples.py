@@ -35,7 +35,7 @@ class Example:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """What it holds of the texts of a training, and which tokens have a weight."""
+        """List its pieces of the training texts, with the weight of each token."""
         rows = ((tokens, weights) for tokens, weights in self.rows if isinstance(tokens, Tokens))
         return tuple(tokens.weighted(weights) for tokens, weights in rows)
 
@@ -100,7 +100,7 @@ class Marked:
 
     @cached_property
     def public_piece(self) -> tuple[Piece, ...]:
-        """What is predicted in it, where only public predictions are learned."""
+        """List its predicted tokens where only public predictions are learned."""
         public = [not private for private in self.pairs]
         return (self.tokens.weighted(public),) if isinstance(self.tokens, Tokens) else ()
 

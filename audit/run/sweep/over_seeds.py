@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from audit.findings import charges_over_seeds as charges
-from audit.findings import shows
+from audit.findings import exhibits, shows
 from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.rejections import test_of
 from audit.findings.verdict import claim_overall
@@ -67,6 +67,7 @@ def _cell(places: list[int], releases: Sequence[ReleaseResult], together: Agreem
         utility=utility,
         findings=findings,
         adjusted_p=together.adjusted_p,
+        silence=shows.silence_over(findings),
         leaked=leaked_by_setting(findings, releases),
         claim=claim_overall(findings, together.claim),
     )
@@ -158,6 +159,7 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> Measureme
         "fair_coins": first.fair_coins,
         "p_value": together.p_values.get(test_of(first)),
         "charge_test": charge_test,
+        "exhibit": exhibits.clearest(per_seed),
         "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
@@ -284,6 +286,7 @@ def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
     largest = [f.power.largest_epsilon for f in per_seed if f.power.largest_epsilon is not None]
     known = [rate for rate in rates if rate is not None]
     return Power(
+        needed=per_seed[0].power.needed,
         smallest_rate=_smallest_rate(per_seed),
         detectable_rate=max(known) if len(known) == len(rates) else None,
         largest_epsilon=min(largest, default=None),

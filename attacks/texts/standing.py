@@ -1,0 +1,50 @@
+"""Finds whose records a piece of text stands in, whatever quotes, breaks and case are around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from audit.core.corpus import Record
+
+# a word, or one character of a script that sets no spaces between words
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+_ANCHOR = 4  # first words by which a piece is looked up
+
+Words = tuple[str, ...]
+
+
+def words_of(text: str) -> Words:
+    """Split a text into words without case, signs and spaces."""
+    return tuple(_WORD.findall(text.casefold()))
+
+
+def whole_words(piece: str) -> Words:
+    """Split a piece cut from a text into its words, less those that the cut may have divided.
+
+    Fewer words stand in more texts, so what is found to stand nowhere else does stand nowhere else.
+    """
+    words = words_of(piece)
+    first = 1 if piece[:1].isalnum() else 0
+    last = len(words) - (1 if piece[-1:].isalnum() else 0)
+    return words[first:last]
+
+
+def users_of(pieces: Collection[Words], records: Iterable[Record]) -> Mapping[Words, set[str]]:
+    """Find the users in whose records each piece stands; those of public text have their own ids.
+
+    A piece without a word stands everywhere, and has no entry.
+    """
+    found: dict[Words, set[str]] = {piece: set() for piece in pieces if piece}
+    anchors: dict[Words, list[Words]] = {}
+    for piece in found:
+        anchors.setdefault(piece[:_ANCHOR], []).append(piece)
+    lengths = sorted(set(map(len, anchors)))
+    for record in records if found else ():
+        words = words_of(record.text)
+        for place in range(len(words)):
+            for length in lengths:
+                for piece in anchors.get(words[place : place + length], ()):
+                    if words[place : place + len(piece)] == piece:
+                        found[piece].add(record.user)
+    return found
