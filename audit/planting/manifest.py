@@ -45,7 +45,7 @@ class Manifest:
         values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
     beacons: values that many users share, always planted; no secrets.
     share: of the planted words in all, coins at expectation.
-    own: the real users with coins; None where there are none.
+    own: the real users with coins; None where there are none. user_is: how users were told apart.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Manifest:
     beacons: tuple[Beacon, ...] = ()
     share: float | None = None
     own: Own | None = None
+    user_is: str = ""
 
     @property
     def draws_are_its_own(self) -> bool:
@@ -197,6 +198,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         **({} if manifest.turn is None else {"turn": manifest.turn}),
         **({} if manifest.source is None else _later(manifest, place)),
         **({} if manifest.own is None else {"own": _own(manifest.own)}),
+        **({"user_is": manifest.user_is} if manifest.user_is else {}),
     }
 
 
@@ -283,4 +285,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         ),
         share=document.get("share"),
         own=_owned(document["own"]) if "own" in document else None,
+        user_is=document.get("user_is", ""),
     )
