@@ -115,14 +115,13 @@ class Manifest:
     def before_coins(self, corpus: Corpus) -> Corpus:
         """Return the corpus as it was before planting: no invented user, all real ones.
 
-        Without a corpus, it is of the users with coins alone.
+        Records of users with coins are those kept aside, whichever way the coins fell. Without a
+        corpus there are no others.
         """
-        own = tuple(record for record in corpus.records if record.user not in self.invented)
-        if self.own is None or not corpus.aside:
-            return replace(corpus, records=own)
-        there = {record.user for record in own}
-        tails = tuple(record for record in corpus.aside if record.user not in there)
-        return replace(corpus, records=own + tails)
+        coins = () if self.own is None else self.own.coins.present
+        elsewhere = self.invented | set(coins)
+        rest = tuple(record for record in corpus.records if record.user not in elsewhere)
+        return replace(corpus, records=rest + corpus.aside)
 
 
 def texts_digest(corpus: Corpus) -> str:
