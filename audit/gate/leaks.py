@@ -20,9 +20,6 @@ from audit.results.words import at_least, at_most, count
 _UNTESTED = "No test of the claim: "
 
 
-REMOVED = "removed before training"  # how such a contact begins
-
-
 @dataclass(frozen=True)
 class Rules:
     """States that the policy chooses.
@@ -59,8 +56,9 @@ def leak_checks(
     for attack in dict.fromkeys(finding.attack for finding in searches):
         of_attack = [f for f in searches if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
-        known = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
-        removed = [f for f in applicable if f.leaked == Leaked.NOT_MEASURED and _removed(f)]
+        removed = [f for f in applicable if f.removed]
+        answered = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
+        known = [f for f in answered if not f.removed]
         inside = [f for f in of_attack if f.leaked == Leaked.INSIDERS]
         if every and not applicable and not inside:
             why = "needs more access than the release gives"
@@ -71,8 +69,9 @@ def leak_checks(
         for finding in known:
             if every or finding.leaked == Leaked.LEAK:
                 yield _leak(label, finding, allowed)
-        for finding in removed:
-            sentence = f"not measured: {_removed(finding)}"
+        for finding in removed if every else ():
+            assert finding.silence is not None
+            sentence = f"not measured: {finding.silence.contact.by.rstrip('.')}"
             yield Check("leak", label, finding.name, rules.removed, sentence)
         for finding in inside:
             sentence = f"a {Leaked.INSIDERS} ({measured(finding)}); the release gives less access"
@@ -103,13 +102,6 @@ def _missing(finding: FindingResult) -> str:
         return "its conditions were not examined"
     link = first_missing(finding.silence)
     return "" if link is None else link.by.rstrip(".")
-
-
-def _removed(finding: FindingResult) -> str:
-    """Describe that nothing planted of its kinds was left in the training text; empty otherwise."""
-    contact = None if finding.silence is None else finding.silence.contact
-    gone = contact is not None and contact.by.lower().startswith(REMOVED)
-    return contact.by.rstrip(".") if contact is not None and gone else ""
 
 
 def measured(finding: FindingResult) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from audit.core.evidence import Scores, from_json
-from audit.core.files import write_atomically
 from audit.core.secret import OWN
+from audit.core.writing import write_atomically
 from audit.measure.attacked import Attacked
 from audit.measure.release import Measured
 from audit.prepare.run import Run

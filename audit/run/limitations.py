@@ -17,7 +17,7 @@ from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
 from audit.run import group_text
-from audit.silence import serving
+from audit.silence import serving, weights
 
 
 def not_tested(plan: Plan) -> list[str]:
@@ -32,6 +32,7 @@ def not_tested(plan: Plan) -> list[str]:
         "a release that knows planted text by more than its words, such as repeated numbers, new "
         "users or a seed that its author had",
         "differences between seeds: one seed was run, which does not rank defenses",
+        *(weights.UNSEEN if plan.source.model and not plan.source.served else ()),
         *(serving.UNSEEN if plan.source.served else ()),
     ]
 
