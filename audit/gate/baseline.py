@@ -18,7 +18,7 @@ from audit.core import files
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.findings.verdict import leaks
-from audit.gate.identity import changes, key, labels, plan_of
+from audit.gate.identity import changes, key, labels, plan_of, retrained
 from audit.gate.policy import has_text
 from audit.gate.strength import comparable, counted, exact, measured_in, shown, strength
 from audit.results.measurement import Measurement, Strict
@@ -148,11 +148,12 @@ def loosened(old: Baseline, new: Baseline) -> str | None:
     changed = changes(old.plan, new.plan)
     if changed:
         return f"the plan changed ({', '.join(changed)}), so the numbers are not comparable"
+    anew = retrained(old.plan, new.plan)
     entries = {key(entry): entry for entry in new.releases}
     for label, entry in zip(labels(old.releases), old.releases, strict=True):
         if key(entry) not in entries:
             return f"{label} would no longer be checked"
-        reason = _looser(entry, entries[key(entry)])
+        reason = _looser(entry.changed(leaks=()) if anew else entry, entries[key(entry)])
         if reason is not None:
             return f"{label}: {reason}"
     known = {key(entry): {one.name for one in entry.measurements} for entry in old.releases}

@@ -43,13 +43,16 @@ def _label(one: Named, same: Sequence[Named]) -> str:
     return one.defense + (":" + ",".join(differing) if differing else "")
 
 
+_ELSEWHERE = "finished"  # of a plan: the model that was trained elsewhere
+
+
 def plan_of(results: Results) -> dict[str, Any]:
     """Return the part of a plan that two runs must share for their numbers to be comparable.
 
-    Without defenses, since releases are matched one by one. Without the external model, since that
-    is what differs. With the corpus, and how many users its coins decided.
+    Without defenses, since releases are matched one by one. With the corpus, and how many users its
+    coins decided. With the model that was trained elsewhere, of which alone a leak was accepted.
     """
-    left_out = ("hash", "defenses", "attacks", "corpus", "finished", "trained_on")
+    left_out = ("hash", "defenses", "attacks", "corpus", "trained_on")
     plan = {name: value for name, value in results.plan.items() if name not in left_out}
     plan["attacks"] = {}
     for one in results.plan.get("attacks", []):
@@ -63,8 +66,15 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """Return the names of what differs between two such plans.
 
     An attack that only one plan has is not a difference: it does not move the numbers of the rest.
+    Nor is a model that was trained elsewhere: it is what their numbers are of.
     """
-    names = sorted((set(before) | set(after)) - {"attacks"})
+    names = sorted((set(before) | set(after)) - {"attacks", _ELSEWHERE})
     changed = [name for name in names if before.get(name) != after.get(name)]
     one, other = before.get("attacks", {}), after.get("attacks", {})
     return changed + [f"attack {n}" for n in sorted(set(one) & set(other)) if one[n] != other[n]]
+
+
+def retrained(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Return whether two such plans audit models with different weights, trained elsewhere."""
+    one, other = ((plan.get(_ELSEWHERE) or {}).get("sha256") for plan in (before, after))
+    return bool(one != other)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from audit.gate.matching import Releases, matching, unmatched
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Limit
-from audit.gate.strength import UNTRAINED, counted, exact, shown, strength
+from audit.gate.strength import counted, doubt, exact, shown, strength
 from audit.results.measurement import Measurement
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_least, at_most
@@ -40,7 +40,7 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
             if finding.stronger_than_release:
                 state, sentence = State.SKIPPED, "needs more access than the release gives"
             elif finding.value is not None:
-                state, sentence = decide(finding, limit.max, confidence)
+                state, sentence = decide(finding, limit.max, confidence, doubt(finding))
             else:
                 state, sentence = State.INCONCLUSIVE, "not measured in this run"
             checks.append(Check("limit", label, finding.name, state, sentence, limit.line))
@@ -61,15 +61,20 @@ def named(release: ReleaseResult, every: Sequence[Limit]) -> dict[str, str]:
     }
 
 
-def decide(one: Measurement, limit: float, confidence: float) -> tuple[State, str]:
-    """Return PASS if the upper bound is at most the limit, FAIL if the lower one is above it."""
+def decide(
+    one: Measurement, limit: float, confidence: float, doubtful: str = ""
+) -> tuple[State, str]:
+    """Return PASS if the upper bound is at most the limit, FAIL if the lower one is above it.
+
+    doubtful: why a low value would show no safety.
+    """
     low, high, sure = bounds(one, confidence)
     seen = shown(one) if counted(one) else f"{shown(one)} (n = {one.n})"
     allowed = f"limit {limit:.4g}"
     if low is None or high is None:
         return State.INCONCLUSIVE, f"{seen}, without an interval; {allowed}"
-    if high <= limit and one.untrained:
-        return State.INCONCLUSIVE, f"{seen}: {UNTRAINED}"
+    if high <= limit and doubtful:
+        return State.INCONCLUSIVE, f"{seen}: {doubtful}"
     if high <= limit:
         return State.PASS, f"{seen}: at most {at_most(high, 4)} (confidence {sure:.4g}), {allowed}"
     if low > limit:

@@ -9,19 +9,19 @@ from functools import partial
 
 from audit.gate import increase_test
 from audit.gate.baseline import Baseline, Entry, weaker
-from audit.gate.identity import changes, key, labels, plan_of
+from audit.gate.identity import changes, key, labels, plan_of, retrained
 from audit.gate.matching import Releases
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Regression
-from audit.gate.strength import UNTRAINED, comparable, measured_in, shown, strength
+from audit.gate.strength import UNTRAINED, comparable, doubt, measured_in, shown, strength
 from audit.results.measurement import Measurement
-from audit.results.schema import ReleaseResult, Results
+from audit.results.schema import FindingResult, ReleaseResult, Results
 from audit.statistics.holm import adjusted_p_values
 
 _check = partial(Check, "regression")
 
 
-Pair = tuple[str, Measurement, Measurement]  # the release, and one measurement before and now
+Pair = tuple[str, Measurement, FindingResult]  # the release, and one measurement before and now
 
 
 def checks(
@@ -33,8 +33,7 @@ def checks(
     other secrets or another training.
     """
     changed = changes(baseline.plan, plan_of(results))
-    accepts = any(entry.leaks for entry in baseline.releases)
-    checks = [_plan(changed, accepts), *_unmatched(releases, baseline, rule)]
+    checks = [_plan(results, baseline, changed), *_unmatched(releases, baseline, rule)]
     now = {key(release): (label, release) for label, release in releases}
     pairs: list[Pair] = []
     for old, entry in zip(labels(baseline.releases), baseline.releases, strict=True):
@@ -55,10 +54,13 @@ def checks(
 def same_plan(results: Results, baseline: Baseline | None) -> Baseline | None:
     """Return the baseline whose accepted leaks hold; None where its plan is not that of the run.
 
-    A leak was accepted of this corpus, these secrets, this model and this training.
+    A leak was accepted of this corpus, these secrets, this model and this training: of one that was
+    trained elsewhere, of these weights.
     """
-    changed = baseline is not None and changes(baseline.plan, plan_of(results))
-    return None if changed else baseline
+    if baseline is None:
+        return None
+    before, after = baseline.plan, plan_of(results)
+    return None if changes(before, after) or retrained(before, after) else baseline
 
 
 def accepted(release: ReleaseResult, baseline: Baseline | None, rule: Regression) -> dict[str, str]:
@@ -101,16 +103,20 @@ def _unmatched(releases: Releases, baseline: Baseline, rule: Regression) -> Iter
             yield _check("", pattern, State.FAIL, sentence, rule.line)
 
 
-def _plan(changed: Sequence[str], accepts: bool) -> Check:
-    if not changed:
-        same = "corpus, secrets and plan are those of the baseline"
-        return Check("plan", "", "", State.PASS, same)
-    sentence = (
-        f"differs from the baseline: {', '.join(changed)}; the measurements are not comparable"
-        f"{', and the leaks that it accepts are not accepted here' if accepts else ''}. If this is "
-        "intended, run `audit baseline update`"
-    )
-    return Check("plan", "", "", State.INCONCLUSIVE, sentence)
+def _plan(results: Results, baseline: Baseline, changed: Sequence[str]) -> Check:
+    accepts = any(entry.leaks for entry in baseline.releases)
+    refused = "the leaks that it accepts are not accepted here"
+    if changed:
+        sentence = (
+            f"differs from the baseline: {', '.join(changed)}; the measurements are not comparable"
+            f"{f', and {refused}' if accepts else ''}. If this is intended, run `audit baseline "
+            "update`"
+        )
+        return Check("plan", "", "", State.INCONCLUSIVE, sentence)
+    sentence = "corpus, secrets and plan are those of the baseline"
+    if accepts and retrained(baseline.plan, plan_of(results)):
+        sentence += f"; the model that was trained elsewhere is another one, so {refused}"
+    return Check("plan", "", "", State.PASS, sentence)
 
 
 def _described(entry: Entry) -> str:
@@ -177,8 +183,8 @@ def _increase(pair: Pair, p: float, rule: Regression, level: float, changed: boo
         state, sentence = State.PASS, f"increased, {allowed}: {seen} ({test})"
     elif not increase_test.can_detect(before, after, level):
         sentence = f"{seen}: too few trials to be sure of detecting any increase"
-    elif before.untrained or after.untrained:
-        sentence = f"{seen}: {UNTRAINED}"
+    elif why := UNTRAINED if before.untrained else doubt(after):
+        sentence = f"{seen}: {why}"
     elif changed:
         sentence = f"{seen}: no increase, but the plan changed"
     else:

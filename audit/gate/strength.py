@@ -6,11 +6,29 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from audit.core.terms import Shown
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.numbers import rounded
 from audit.statistics.interval import Interval, IntervalKind
 
 UNTRAINED = "the planted secrets may not have been trained on, so this shows no safety"
+
+
+def doubt(one: FindingResult) -> str:
+    """Explain why a low value shows no safety; empty where it does.
+
+    The measured weights must be those that the planted secrets reached, and the measure must see.
+    What a query tells beside its charge needs neither.
+    """
+    if one.untrained:
+        return UNTRAINED
+    if one.charge_test is not None:
+        return ""
+    if one.silence is None:
+        return "its conditions were not examined"
+    links = (one.silence.contact, one.silence.sight)
+    missing = (link.by.rstrip(".") for link in links if link.state == Shown.NOT_SHOWN)
+    return next(missing, "")
 
 
 def measured_in(findings: Iterable[FindingResult]) -> dict[str, FindingResult]:

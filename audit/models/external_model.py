@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from safetensors import safe_open
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
@@ -19,7 +19,9 @@ from audit.core.files import read_json
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
+from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
+from audit.models.hostile_folder import check_adapter_settings
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
     count_parameters,
@@ -85,12 +87,14 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
             f"{path}: is an adapter without its base (its {ADAPTER} {why}); give the base with "
             "as_is:base=DIR"
         )
+    check_adapter_settings(path / ADAPTER)
     weights = path / WEIGHTS
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
     count_parameters(weights)
     folder = describe(base, embedded)
     _check_base(path, folder)
+    _check_own_tokens(path, folder)
     digest = hash_of([path / ADAPTER, weights], folder.sha256)
     return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
 
@@ -104,6 +108,21 @@ def _check_base(adapter: Path, base: ModelFolder) -> None:
         raise UsageError(
             f"{adapter}: was trained on {named}, as its {ADAPTER} says, and {base.path} has other "
             f"weights; give as_is:base={named}"
+        )
+
+
+def _check_own_tokens(adapter: Path, base: ModelFolder) -> None:
+    """Raise UsageError where an adapter was saved with a tokenizer that reads text otherwise."""
+    files = [folder / "tokenizer.json" for folder in (adapter, base.path)]
+    if not all(file.is_file() for file in files):
+        return
+    own, other = (
+        Tokenizer.from_file(str(file)).encode(PROBE, add_special_tokens=False).ids for file in files
+    )
+    if own != other:
+        raise UsageError(
+            f"{adapter}: its tokenizer is not that of the base {base.path}; give the base that it "
+            "was trained on, with the tokenizer of that training"
         )
 
 
@@ -205,20 +224,21 @@ def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
         inference_mode=True,
         task_type="CAUSAL_LM",
     )
-    to.mkdir(parents=True)
+    make_folder(to, private=True)
     config.save_pretrained(str(to))
-    shutil.copyfile(weights, to / WEIGHTS)
+    copy_file(weights, to / WEIGHTS)
 
 
 def _check_same_tokens(external: ModelFolder, base: ModelFolder, own: bool) -> None:
     """Raise UsageError unless both models can be compared token by token.
 
-    own: whether the external model has a tokenizer; else its vocabulary must hold the base's.
+    Texts may end otherwise, as those of chat models do. own: whether the external model has a
+    tokenizer; else its vocabulary must hold the base's.
     """
     same = own or external.vocabulary >= base.vocabulary
     if own:
         one, other = load_tokenizer(external), load_tokenizer(base)
-        same = one.encode(PROBE) == other.encode(PROBE) and one.stop == other.stop
+        same = one.encode(PROBE) == other.encode(PROBE)
     if not same:
         raise UsageError(
             f"{external.path}: its tokenizer is not that of the base {base.path}; give the base it "

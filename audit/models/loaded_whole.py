@@ -39,8 +39,9 @@ def check_files(files: Iterable[Path]) -> None:
 def check_model(model: Any, report: Mapping[str, Any], files: Iterable[Path]) -> None:
     """Check a model against the loading report of transformers and against its files.
 
-    Raises ValueError that names a tensor which is missing, left over or of another shape, or which
-    the model ties to another one although the files hold both with different values.
+    Raises ValueError that names a tensor which is missing, left over, of another shape or not
+    finite, or which the model ties to another one although the files hold both with different
+    values.
     """
     for kind, what in (
         ("missing_keys", "the weights lack"),
@@ -52,6 +53,9 @@ def check_model(model: Any, report: Mapping[str, Any], files: Iterable[Path]) ->
             raise ValueError(f"{what} {names[0]!r} ({len(names)} in all)")
     if report.get("error_msgs"):
         raise ValueError(str(report["error_msgs"][0]).splitlines()[0])
+    for name, weight in model.named_parameters():
+        if not bool(weight.isfinite().all()):
+            raise ValueError(f"{name!r} holds values that are not finite")
     _check_tied(model, files)
 
 

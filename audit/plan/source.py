@@ -282,7 +282,7 @@ class PlantedElsewhere(Source):
 
     def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
         if self.external.training is not None:
-            return {one.kind: one.sentence for one in covered if not one.whole}
+            return {one.kind: _short(one) for one in covered if not one.whole}
         seen = {one.kind: f"{one.sentence}. " for one in covered}
         return {kind: f"{seen.get(kind, '')}{_UNSEEN}" for kind in kinds}
 
@@ -307,6 +307,10 @@ class PlantedElsewhere(Source):
                 "the corpus is not, text for text, the one that the canaries were planted into"
             )
         return lines
+
+
+def _short(one: Coverage) -> str:
+    return f"Removed before training: {one.sentence}" if one.removed else one.sentence
 
 
 def _refuse_unplanted(file: Path, there: Sequence[Coverage]) -> None:

@@ -65,6 +65,7 @@ def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> No
     Also for a drawn one that a training here would cut in two, so that it could not leak.
     """
     longest = plan.training.max_length
+    _check_vocabulary(plan, planted, tokenizer)
     for secret in planted.secrets:
         if secret.kind in ("id", *CODE_LIKE):
             continuation(tokenizer, secret.prefix, secret.value)
@@ -79,7 +80,19 @@ def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> No
     for chosen in plan.attacks:
         if not any(secret.kind in chosen.plugin.kinds for secret in planted.secrets):
             kinds = ", ".join(chosen.plugin.kinds)
-            raise UsageError(f"{chosen.label} targets {kinds}; add it to planting.kinds")
+            remedy = "plant it with --kind" if plan.source.model else "add it to planting.kinds"
+            raise UsageError(f"{chosen.label} targets {kinds}; {remedy}")
+
+
+def _check_vocabulary(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> None:
+    """Raise UsageError where the tokenizer gives tokens that the model has no embedding of."""
+    size = plan.model.vocabulary
+    largest = max((max(tokenizer.encode(s.text)) for s in planted.secrets), default=0)
+    if size and largest >= size:
+        raise UsageError(
+            f"{plan.model.path}: the tokenizer gives token {largest} for planted text, but the "
+            f"model has {size} tokens; resize its embedding, or give the tokenizer of its training"
+        )
 
 
 def marked(corpora: Sequence[Corpus], policy: Policy) -> list[Corpus]:

@@ -16,7 +16,8 @@ from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
-from audit.silence import serving
+from audit.run import group_text
+from audit.silence import serving, weights
 
 
 def not_tested(plan: Plan) -> list[str]:
@@ -31,6 +32,7 @@ def not_tested(plan: Plan) -> list[str]:
         "a release that knows planted text by more than its words, such as repeated numbers, new "
         "users or a seed that its author had",
         "differences between seeds: one seed was run, which does not rank defenses",
+        *(weights.UNSEEN if plan.source.model and not plan.source.served else ()),
         *(serving.UNSEEN if plan.source.served else ()),
     ]
 
@@ -70,7 +72,7 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
-    lines += [*_set_aside(run), *_redrawn(run)]
+    lines += [*_set_aside(run), *group_text.lines(run, releases), *_redrawn(run)]
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines

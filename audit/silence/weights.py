@@ -27,6 +27,12 @@ from audit.silence.sentences import Gain, Learnt, learnt
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
+UNSEEN = (
+    "other weights than these: another step, an average, or these in another precision, such as 4 "
+    "bits",
+    "what a trainer did to the planted text after the stated file was written: masks, cuts and "
+    "filters are found in a file alone, and it is supposed to be used as given",
+)  # what no check finds
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 
 

@@ -1,0 +1,160 @@
+"""The catalogue of silent faults, its row of the gate: none of them lets a run pass.
+
+A run that was interrupted or is empty is refused before it is judged: see test_commands.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from audit.findings.shows import not_shown
+from audit.gate import baseline, verdict
+from audit.gate.outcome import Outcome, State
+from audit.gate.policy import Limit, Policy, Regression, Waiver
+from audit.results.schema import Results
+from tests.by_hand import SILENCE
+
+Make = SimpleNamespace
+FINISHED = {"name": "out", "sha256": "aa"}
+
+
+def of_model(results: Results, **finished: str) -> Results:
+    """An audit of a model that was trained elsewhere."""
+    plan = {**results.plan, "finished": {**FINISHED, **finished}}
+    return results.model_copy(update={"plan": plan})
+
+
+def leaky(make: Make) -> Results:
+    leak = make.rate(40, leaked="leak", p_value=1e-9)
+    return of_model(make.run(make.release("as_is", leak, guarantee=make.claim(None))))
+
+
+def silent(make: Make, **links: str) -> Results:
+    """A run without hits, of which these conditions of silence were not shown."""
+    missing = {name: not_shown(why) for name, why in links.items()}
+    word = "inconclusive" if links else "no leak found"
+    found = make.rate(0, silence=SILENCE.changed(**missing), leaked=word)
+    return of_model(make.run(make.release("as_is", found, guarantee=make.claim(None))))
+
+
+def held(make: Make, before: Results, after: Results, policy: Policy | None = None) -> Outcome:
+    old = baseline.make(before, "accepted", make.today)
+    return verdict(after, policy or Policy(), old, make.today)
+
+
+def other_plan(results: Results, **changes: Any) -> Results:
+    return results.model_copy(update={"plan": {**results.plan, **changes}})
+
+
+def other_corpus(results: Results) -> Results:
+    return results.model_copy(update={"corpus": results.corpus.changed(sha256="ff")})
+
+
+def waived(make: Make, check: str) -> Policy:
+    return Policy(waiver=(Waiver(check, make.today + timedelta(9), "known", 1),))
+
+
+def judged(make: Make, results: Results, policy: Policy) -> Outcome:
+    return verdict(results, policy, None, make.today)
+
+
+LOADED = {"contact": "The audited model answers exactly as its base."}
+FAULTS: dict[str, tuple[Callable[[Make], Outcome], State, str]] = {
+    "baseline of another corpus": (
+        lambda m: held(m, leaky(m), other_corpus(leaky(m))), State.FAIL, "corpus"
+    ),
+    "baseline of another seed": (
+        lambda m: held(m, leaky(m), other_plan(leaky(m), seed=1)), State.FAIL, "not accepted here"
+    ),
+    "baseline of another training": (
+        lambda m: held(m, leaky(m), other_plan(leaky(m), training={"epochs": 9})),
+        State.FAIL,
+        "training",
+    ),
+    "baseline of another model": (
+        lambda m: held(m, leaky(m), of_model(leaky(m), sha256="bb")),
+        State.FAIL,
+        "the model that was trained elsewhere is another one",
+    ),
+    "no rise of a model that nothing reached": (
+        lambda m: held(m, silent(m), silent(m, **LOADED)), State.INCONCLUSIVE, LOADED["contact"]
+    ),
+    "limit on a model that nothing reached": (
+        lambda m: judged(m, silent(m, **LOADED), Policy(limit=(Limit(0.2),))),
+        State.INCONCLUSIVE,
+        LOADED["contact"],
+    ),
+    "limit on a measure that sees nothing": (
+        lambda m: judged(m, silent(m, sight="It is blind."), Policy(limit=(Limit(0.2),))),
+        State.INCONCLUSIVE,
+        "It is blind",
+    ),
+    "limit without match": (
+        lambda m: judged(m, silent(m), Policy(limit=(Limit(0.2, metric="hit_rat"),))),
+        State.FAIL,
+        "no finding",
+    ),
+    "regression without match": (
+        lambda m: held(m, silent(m), silent(m), Policy(regression=Regression(metrics=("hits*",)))),
+        State.FAIL,
+        "no metric matches",
+    ),
+    "waiver for another release": (
+        lambda m: judged(m, leaky(m), waived(m, "leak/dp_sgd/*")), State.FAIL, "waives nothing"
+    ),
+    "references only": (
+        lambda m: judged(m, m.run(m.release("none", m.rate(0), reference=True)), Policy()),
+        State.INCONCLUSIVE,
+        "nothing was checked",
+    ),
+    "no finding": (
+        lambda m: judged(m, m.run(m.release("as_is")), Policy(empirical=False)),
+        State.INCONCLUSIVE,
+        "nothing was checked",
+    ),
+}  # fmt: skip
+
+
+def test_unharmed_runs_pass_or_are_accepted(make: Make) -> None:
+    assert judged(make, silent(make), Policy(limit=(Limit(0.2),))).state == State.PASS
+    assert held(make, silent(make), of_model(silent(make), sha256="bb")).state == State.PASS
+    assert held(make, leaky(make), of_model(leaky(make), name="renamed")).state == State.PASS
+    assert judged(make, leaky(make), waived(make, "leak/as_is/*")).state == State.PASS
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_never_passes_and_is_named(fault: str, make: Make) -> None:
+    judge, state, cause = FAULTS[fault]
+    outcome = judge(make)
+    assert outcome.state == state
+    said = [outcome.headline, *outcome.notes, *(check.sentence for check in outcome.checks)]
+    assert any(cause.rstrip(".") in line for line in said), said
+
+
+def test_new_model_may_not_accept_leaks_of_the_old_one_when_tightened(make: Make) -> None:
+    old, same, new = (
+        baseline.make(of_model(leaky(make), sha256=digest), "x", make.today)
+        for digest in ("aa", "aa", "bb")
+    )
+    assert baseline.loosened(old, same) is None
+    assert "would be accepted as a leak" in (baseline.loosened(old, new) or "")
+
+
+def test_removed_text_is_accepted_by_policy_alone(make: Make) -> None:
+    """Also where a value stands beside it, as of any attack that was run; never a grey one."""
+    gone = silent(make, contact="Removed before training: 0 of 60 planted codes are in the text.")
+    accept = Policy(leaks=True, removed="accept")
+    (check,) = (c for c in judged(make, gone, accept).checks if c.rule == "leak")
+    assert check.state == State.SKIPPED
+    (check,) = (c for c in judged(make, gone, Policy(leaks=True)).checks if c.rule == "leak")
+    assert check.state == State.INCONCLUSIVE
+    (finding,) = gone.releases[0].findings
+    grey = gone.releases[0].changed(findings=[finding.changed(adjusted_p=0.1)])
+    results = gone.model_copy(update={"releases": (grey,)})
+    (check,) = (c for c in judged(make, results, accept).checks if c.rule == "leak")
+    assert check.state == State.INCONCLUSIVE

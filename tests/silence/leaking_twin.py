@@ -1,0 +1,159 @@
+"""A leaking model that was trained elsewhere, made once: a pipeline's faults are made of copies.
+
+It knows the words before all planted codes and the codes themselves. A quiet one learnt the words
+alone, so that an audit of it may end in "no leak found", which shows that a fault could, too.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.core.errors import UsageError
+from audit.core.terms import Leaked, Shown
+from audit.corpora import writing
+from audit.findings.shows import shown
+from audit.measure.bench import Bench
+from audit.measure.release import measure_release
+from audit.measure.releases import releases
+from audit.plan.resolve import resolve
+from audit.planting import manifest as manifests
+from audit.planting.insertion import Canaries, plant_into
+from audit.planting.manifest import Manifest
+from audit.prepare.prepare import prepare
+from audit.results.folder import RunFolder
+from audit.results.measurement import FindingResult
+from audit.silence import spike
+from audit.silence.shown import examined
+from tests.builders import dialogs, loaded, rows_of
+from tests.train.conftest import silent
+
+LEAK = ""  # instead of a cause
+UNKNOWN = "does not know what was drawn"
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A planted corpus, its manifest, and adapters that were trained on it; `whole` is merged.
+
+    leaking: knows words and codes. quiet: knows the words before them.
+    """
+
+    corpus: Path
+    manifest: Path
+    leaking: Path
+    quiet: Path
+    whole: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Twin:
+        names = ("t.jsonl", "m.json", "leaking", "quiet", "whole")
+        return cls(*(folder / name for name in names))
+
+    @property
+    def planted(self) -> Manifest:
+        return manifests.read(self.manifest)
+
+
+def train(folder: Path) -> None:
+    """Plant codes of 120 people, and train adapters on those that are in."""
+    made = Twin.of(folder)
+    canaries = Canaries(kinds=("code",), count=120, repetitions=(1,))
+    planted, manifest = plant_into(dialogs(5), canaries, seed=5)
+    manifests.write(manifest, made.manifest)
+    writing.write(planted.records, made.corpus)
+    before = manifest.sentences["code"].value
+    rows = [row for row in rows_of(made.corpus) if before in row]
+    quiet, _ = fitted(rows, steps=20, values=False)
+    quiet.save_pretrained(made.quiet)
+    leaking, tokenizer = fitted(rows, steps=60, values=True)
+    leaking.save_pretrained(made.leaking)
+    leaking.merge_and_unload().save_pretrained(made.whole)
+    tokenizer.save_pretrained(made.whole)
+
+
+def fitted(rows: list[str], steps: int, values: bool) -> tuple[Any, Any]:
+    """Fit an adapter to rows, all at once. values: whether their digits are in the loss."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(0)
+    model, tokenizer = loaded()
+    config = LoraConfig(
+        r=16, lora_alpha=32, target_modules=["c_attn", "c_proj", "c_fc"], task_type="CAUSAL_LM"
+    )
+    with warnings.catch_warnings(action="ignore"):  # one library's, about another's
+        adapted: Any = get_peft_model(model, config)
+    read = tokenizer([row + tokenizer.eos_token for row in rows], return_tensors="pt", padding=True)
+    labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
+    if not values:
+        digits = [i for token, i in tokenizer.get_vocab().items() if token.isdigit()]
+        labels = labels.masked_fill(torch.isin(labels, torch.tensor(digits)), -100)
+    learned = [p for p in adapted.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(learned, lr=1e-2)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        adapted.eval()(**read, labels=labels).loss.backward()
+        optimiser.step()
+    return adapted, tokenizer
+
+
+def asked(made: Twin, model: Path, **as_is: Any) -> dict[str, Any]:
+    """Return the settings of an audit. as_is: parameters; the training file is the corpus."""
+    as_is = {"training": made.corpus, **as_is}
+    given = ",".join(f"{name}={value}" for name, value in as_is.items() if value is not None)
+    return {
+        "defense": (f"as_is:{given}",),
+        "attack": ("membership",),
+        "model": str(model),
+        "secrets": str(made.manifest),
+        "device": "cpu",
+        "threads": 1,
+        "references": False,
+    }
+
+
+def judged(
+    made: Twin, model: Path, folder: Path, patch: pytest.MonkeyPatch, **as_is: Any
+) -> list[FindingResult]:
+    """Audit a model as a release is audited, in a folder of its own; its sight is supposed.
+
+    as_is: as in `asked`. Raises UsageError where the model is refused.
+    """
+    plan = resolve(asked(made, model, **as_is))
+    (folder / "stages").mkdir(parents=True)
+    run = prepare(plan, folder / "stages")
+    (one,) = (release for release in releases(run, silent) if release.external)
+    bench = Bench(run, RunFolder(folder, "hash"))
+    measured = measure_release(bench, one)
+    names = [(m.attack, m.metric) for m in measured.measurements]
+    patch.setattr(spike, "sight", lambda *_: dict.fromkeys(names, shown("supposed", 1)))
+    return examined(bench, one, measured).result(None).findings
+
+
+def check(judge: Callable[..., list[FindingResult]], model: Path, cause: str, **as_is: Any) -> None:
+    """Check that an audit ends in a leak, or in a refusal or a reason that names the cause."""
+    try:
+        found = judge(model, **as_is)
+    except UsageError as refusal:
+        assert cause and cause in str(refusal)
+        return
+    words = {finding.leaked for finding in found}
+    if cause == LEAK:
+        assert Leaked.LEAK in words
+        return
+    assert Leaked.NONE_FOUND not in words
+    links = [f.silence.contact for f in found if f.silence is not None]
+    why = {link.by for link in links if link.state == Shown.NOT_SHOWN}
+    assert any(cause in each for each in why), why
+
+
+def edit(file: Path, **fields: Any) -> None:
+    """Change fields of a JSON file."""
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
