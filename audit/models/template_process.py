@@ -149,7 +149,10 @@ def _serve() -> None:
 
 def _limit_memory() -> None:
     """Bound the address space of this process, where the system says how large it is."""
-    with contextlib.suppress(OSError, ValueError), open("/proc/self/statm") as sizes:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open("/proc/self/statm", encoding="utf-8") as sizes,
+    ):
         used = int(sizes.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
