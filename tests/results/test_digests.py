@@ -43,7 +43,7 @@ def test_a_model_has_one_file_and_a_service_its_members(tmp_path: Path) -> None:
 def test_an_adapter_has_the_name_under_which_it_is_handed_over(tmp_path: Path) -> None:
     known(tmp_path)
     path = digests.note_path(RunFolder(tmp_path, "h"))
-    note = json.loads(path.read_text()) | {"model": {"lora": "r=2,alpha=4,targets=auto"}}
+    note = json.loads(path.read_text("utf-8")) | {"model": {"lora": "r=2,alpha=4,targets=auto"}}
     stages.write(path, json.dumps(note))
     results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
     release: Any = SimpleNamespace(
