@@ -31,6 +31,7 @@ from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
+from audit.core.visible import printed
 from audit.planting import coverage
 from audit.planting import manifest as manifests
 from audit.planting.coverage import IGNORED, StreamReader, TokenRow
@@ -252,4 +253,4 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _report(line: str) -> None:
-    print(f"audit: {line}", file=sys.stderr, flush=True)
+    print(printed(f"audit: {line}"), file=sys.stderr, flush=True)

@@ -173,7 +173,7 @@ class PlantedHere(Source):
         return {}
 
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
-        return []
+        return [corpus.user_is] if corpus.user_is and not corpus.embedded else []
 
 
 @dataclass(frozen=True)
@@ -294,6 +294,8 @@ class PlantedElsewhere(Source):
 
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
         lines = [one.sentence for one in covered]
+        if self.manifest.user_is:
+            lines.append(self.manifest.user_is)
         if self.external.training is None:
             lines.append(
                 "whether the canaries reached the training is not known, so silence shows nothing: "

@@ -232,7 +232,7 @@ class Link(Strict):
 
     @property
     def removed(self) -> bool:
-        """Whether what was planted was removed before training, so that nothing was measured."""
+        """Return whether the planted text was removed before training, so nothing was measured."""
         return self.state == Shown.NOT_SHOWN and self.by.lower().startswith(REMOVED)
 
 
@@ -382,7 +382,7 @@ class FindingResult(Measurement):
 
     @property
     def removed(self) -> bool:
-        """Whether it was not measured because its secrets were removed before training."""
+        """Return whether it was not measured because its secrets were removed before training."""
         contact = None if self.silence is None else self.silence.contact
         return self.leaked == Leaked.NOT_MEASURED and contact is not None and contact.removed
 

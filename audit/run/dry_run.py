@@ -7,6 +7,7 @@ import math
 from audit.core.corpus import Corpus
 from audit.core.evidence import Evidence, Hits, Mentions
 from audit.core.predictor import Access
+from audit.core.visible import printed
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.measure import bleu
@@ -30,15 +31,14 @@ def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
     workers: as `--workers`.
     """
     run = prepare(plan, folder.stages)
-    return "\n".join(
-        [
-            *_plan_lines(run, folder),
-            *_training_lines(run),
-            *announced(run, estimate(run, workers)),
-            *_query_lines(run),
-            *_request_lines(run),
-        ]
-    )
+    lines = [
+        *_plan_lines(run, folder),
+        *_training_lines(run),
+        *announced(run, estimate(run, workers)),
+        *_query_lines(run),
+        *_request_lines(run),
+    ]
+    return "\n".join(map(printed, lines))
 
 
 def _plan_lines(run: Run, folder: RunFolder) -> list[str]:

@@ -16,7 +16,7 @@ from audit.core.progress import Remark, StepProgress, attacking
 from audit.core.writing import write_atomically
 from audit.findings.controls import Named, is_served, leaks_beside
 from audit.findings.headline import headline
-from audit.measure import evidence_file, samples
+from audit.measure import evidence_file, exposed, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.bench import Bench
 from audit.measure.publish import publish
@@ -83,6 +83,8 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
         if one.label not in ahead:
             report(attacking(one.label), 1.0)
     _keep_evidence(current, measured, bench.folder)
+    if bench.reveal:
+        exposed.write(bench.folder.path, current, measured)
     audited = judged(measured, bool(plan.references))
     return Results(
         status="complete",
