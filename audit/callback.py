@@ -145,6 +145,7 @@ class AuditCallback(TrainerCallback):
         """Read what the collator makes of the data set, before hours are spent on it."""
         manifest = manifests.read(Path(self.manifest))
         planted = coverage.canaries(manifest.secrets, manifest.coins)
+        planted |= coverage.beacon_canaries(manifest.beacons)
         reader = StreamReader(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
         try:
             size = len(loader.dataset)

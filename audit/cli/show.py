@@ -131,16 +131,40 @@ def report(folder: Path, formats: str, log: str | None) -> None:
 
 
 @click.command()
-@FOLDER
-def clean(folder: Path) -> None:
+@click.argument("place", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
+@click.option(
+    "--personal",
+    is_flag=True,
+    help="Remove also what names people: coins, records set aside, revealed secrets and users.",
+)
+def clean(place: Path, personal: bool) -> None:
     """Remove a run's stages: trained members and other costly results. Reports stay.
 
-    Scratch that killed runs with --workers ray left on this machine is removed, too.
+    Scratch that killed runs with --workers ray left on this machine is removed, too. With
+    --personal, a manifest goes with the records of users set aside that lie beside it.
     """
-    from audit.results.folder import clean as remove_stages
+    from audit.results import folder as folders
 
-    size = remove_stages(folder)
-    say(f"removed {folder / 'stages'} ({size / 1e6:.1f} MB)")
+    if place.is_file():
+        say(f"removed {place} ({_manifest_removed(place, personal) / 1e6:.1f} MB)")
+    elif personal:
+        size = folders.clean_personal(place)
+        say(f"removed what names people in {place}, and its stages ({size / 1e6:.1f} MB)")
+    else:
+        say(f"removed {place / 'stages'} ({folders.clean(place) / 1e6:.1f} MB)")
+
+
+def _manifest_removed(place: Path, personal: bool) -> int:
+    """Remove a manifest and what lies beside it. Raises UsageError for any other file."""
+    from audit.planting import manifest, own
+
+    manifest.read(place)
+    if not personal:
+        raise UsageError(
+            f"{place}: is a manifest, without which nothing can be audited; add --personal to "
+            "remove it with the records beside it"
+        )
+    return own.remove(place)
 
 
 @click.command()

@@ -22,7 +22,7 @@ from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.group_text import text_of_several
-from audit.silence import answers
+from audit.silence import answers, sightings
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
@@ -169,6 +169,7 @@ def _rehearsed(run: Run, access: Access) -> Rehearsal:
     """Count what attacks, utility and the auditor ask of an endpoint with this access."""
     session = of_endpoint(run, access)
     answers.rehearse(run, session)
+    sightings.rehearse(run, session)
     return session
 
 
