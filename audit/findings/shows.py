@@ -9,6 +9,7 @@ from audit.core.terms import Leaked, Shown
 from audit.findings import reach
 from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
+STATED = "as stated by"  # in a contact that rests on what a user stated of the training
 NO_REFERENCES = "Without references no leak could be told from none."
 NO_CONTROL = "The undefended model did not leak here: silence shows nothing."
 _UNKNOWN = "Nothing shows that the planted secrets reached the measured weights."

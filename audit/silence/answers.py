@@ -17,7 +17,7 @@ from audit.core.predictor import Access, Predictor, Tokenizer, continuation
 from audit.core.randomness import stream
 from audit.core.secret import CODE_LIKE
 from audit.findings import hits
-from audit.findings.shows import not_shown, shown
+from audit.findings.shows import STATED, not_shown, shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
@@ -120,7 +120,7 @@ def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
         return not_shown(f"Nothing shows that the planted sentence was learnt (p = {p:.2g}).", n)
     if lost is not None:
         return not_shown(f"The words before the values were learnt (p = {p:.2g}). {lost}.", n)
-    return shown(f"the sentence was learnt (p = {p:.1g}); values as stated by the user", n)
+    return shown(f"the sentence was learnt (p = {p:.1g}); values {STATED} the user", n)
 
 
 def rehearse(run: Run, session: Predictor) -> None:

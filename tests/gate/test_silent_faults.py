@@ -158,3 +158,12 @@ def test_removed_text_is_accepted_by_policy_alone(make: Make) -> None:
     results = gone.model_copy(update={"releases": (grey,)})
     (check,) = (c for c in judged(make, results, accept).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE
+
+
+def test_delta_that_permits_publishing_a_person_is_noted(make: Make) -> None:
+    """The run has 190 users."""
+    for delta, notes in ((1 / 190, 1), (1 / 191, 0)):
+        claim = make.claim(2.0, delta=delta)
+        run = make.run(make.release("as_is", make.rate(0), guarantee=claim))
+        noted = [note for note in judged(make, run, Policy()).notes if "not below 1/N" in note]
+        assert len(noted) == notes
