@@ -106,6 +106,7 @@ class Settings(TypedDict, total=False):
     reveal: bool
     planting: Mapping[str, Any]
     training: Mapping[str, Any]
+    silence: Mapping[str, Any]
 
 
 @final
@@ -179,11 +180,16 @@ class Planned:
 
 
 def planned(
-    plan: str | Path | None = None, *, trust_config: bool = False, **settings: Unpack[Settings]
+    plan: str | Path | None = None,
+    *,
+    trust_config: bool = False,
+    trust_stages: bool = False,
+    **settings: Unpack[Settings],
 ) -> Planned:
     """Resolve the settings of a run. Raises UsageError for what cannot be run.
 
     trust_config: whether pyproject.toml may run code and lead outside its folder.
+    trust_stages: whether stages are used that are not signed with this user's key.
     """
     from audit.plan.execution import execution
     from audit.plan.resolve import resolve
@@ -194,7 +200,7 @@ def planned(
     path = None if plan is None else Path(plan)
     given = gather(_checked(settings), path, trust_config=trust_config)
     how, made = execution(given), resolve(given)
-    folder = find(how.output, made.hash)
+    folder = find(how.output, made.hash, trust_stages)
     return Planned(
         folder.path,
         how.formats,
@@ -204,7 +210,11 @@ def planned(
 
 
 def planned_sweep(
-    plan: str | Path, *, trust_config: bool = False, **settings: Unpack[Settings]
+    plan: str | Path,
+    *,
+    trust_config: bool = False,
+    trust_stages: bool = False,
+    **settings: Unpack[Settings],
 ) -> Planned:
     """Resolve the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
     from audit.plan.execution import execution
@@ -213,7 +223,7 @@ def planned_sweep(
 
     given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
     how, made = execution(given), sweeping.resolve(given, table)
-    folder = find(how.output, made.hash)
+    folder = find(how.output, made.hash, trust_stages)
     return Planned(
         folder.path,
         how.formats,

@@ -13,12 +13,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,16 @@ import numpy as np
 import torch
 from transformers import TrainerCallback
 
+from audit.core import writing
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.files import write_atomically
 from audit.core.model import TextTokenizer
 from audit.planting import coverage
 from audit.planting import manifest as manifests
 from audit.planting.coverage import IGNORED, StreamReader, TokenRow
 from audit.plugins import registry
+from audit.results import own
 
 # set where a process is one of several
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -179,21 +179,23 @@ class AuditCallback(TrainerCallback):
         except Exception as error:  # no audit is worth the training
             outcome = f"failed: {error}"
         finally:
-            shutil.rmtree(copy, ignore_errors=True)  # it holds all weights, unprotected
+            with suppress(OSError):
+                writing.remove_folder(copy)  # it holds all weights, unprotected
         self._ended = time.monotonic()
         self._took = self._ended - began
         _report(f"{name}: {outcome} ({self._took:.0f} s)")
 
     def _run(self, model: Any, folder: Path, copy: Path, more: Sequence[str]) -> str:
         """Return the verdict and where the report is, or what went wrong."""
-        shutil.rmtree(copy, ignore_errors=True)
-        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        copy.parent.chmod(0o700)
+        own.check(folder)
+        writing.remove_folder(copy)
+        writing.make_folder(copy.parent, private=True)
+        writing.make_folder(copy, private=True)
         model.save_pretrained(copy / "model")
         self.tokenizer.save_pretrained(copy / "model")
         rows = None if self._bearing is None else copy / "training.jsonl"
         if rows is not None and self._bearing is not None:
-            write_atomically(rows, "".join(map(_line, self._bearing)), private=True)
+            writing.write_atomically(rows, "".join(map(_line, self._bearing)), private=True)
         words = [sys.executable, "-P", "-m", "audit", "run", "--defense", self._defense(rows)]
         words += [word for attack in self.attacks for word in ("--attack", attack)]
         words += ["--model", str(copy / "model"), "--secrets", str(self.manifest)]

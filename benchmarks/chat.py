@@ -134,7 +134,7 @@ def chats(path: Path) -> None:
         for d in dialogs
         if d["user"] in {*private, *heldout}
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def turns(dialog: str) -> list[dict[str, str]]:

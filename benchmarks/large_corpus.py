@@ -67,7 +67,7 @@ def main() -> None:
 
 def digest(results: Path) -> str:
     """Hashes what two runs of one plan must have in common: all but machine and times."""
-    document = json.loads(results.read_text())
+    document = json.loads(results.read_text(encoding="utf-8"))
     del document["environment"]
     for release in document["releases"]:
         del release["cost"]
@@ -120,7 +120,7 @@ def family(pid: int) -> list[int]:
 
 def size(pid: int) -> int:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

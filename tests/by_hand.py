@@ -14,7 +14,7 @@ from typing import Any
 
 from audit.core.terms import Leaked, OnClaim, Shown
 from audit.findings.controls import BY_CONTROL
-from audit.findings.shows import shown
+from audit.findings.shows import shown, silence_over
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.plugins import registry
 from audit.results.schema import (
@@ -45,7 +45,9 @@ HOSTILE = (
 SILENCE = Silence(
     contact=shown("trained by this tool", 60),
     sight=shown(BY_CONTROL, 100),
-    reach=shown("A rate of 3 % would have been called a leak.", 100),
+    reach=shown(
+        "If one person in four leaked wholly, it would have been found in 4 of 5 such runs.", 100
+    ),
 )
 KEPT = {"schema_version", "status", "kind"}
 LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim, *Shown}
@@ -149,6 +151,7 @@ def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **chang
         "findings": list(found),
         "leaked": leaked_overall(found),
         "claim": claim_overall(found, claim),
+        "silence": silence_over(found),
     }
     return ReleaseResult(**{**fields, **changes})
 

@@ -12,6 +12,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from audit.cli.app import main
+from audit.core.stage_key import VARIABLE as STAGE_KEY
 
 
 def audit(*words: object, cwd: Path | None = None, **variables: str) -> CompletedProcess[str]:
@@ -23,7 +24,7 @@ def audit(*words: object, cwd: Path | None = None, **variables: str) -> Complete
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", line)
         patch.chdir(cwd or Path.cwd())
-        for name in [name for name in os.environ if name.startswith("AUDIT_")]:
+        for name in [n for n in os.environ if n.startswith("AUDIT_") and n != STAGE_KEY]:
             patch.delenv(name)
         for name, value in variables.items():
             patch.setenv(name, value)

@@ -26,6 +26,7 @@ from audit.cli.sweep import sweep
 from audit.cli.verify import verify
 from audit.core.errors import DamagedError, UsageError
 from audit.core.masking import without_key
+from audit.core.writing import FULL
 from audit.plugins.registry import check_one_place
 
 
@@ -101,9 +102,14 @@ def main() -> None:
             click.echo("audit: interrupted; run the same command again", err=True)
         raise SystemExit(EXIT_INTERRUPTED) from None
     except OSError as error:
+        if error.errno in FULL and error.filename is not None:
+            folder = os.path.dirname(error.filename) or "."
+            again = f"free some in {folder}, then run the same command again"
+            _fail(f"{error.filename}: {error.strerror}; {again}", EXIT_FAILED)
         if error.errno not in _PLACES or error.filename is None:
             _fail_unexpectedly(error)
-        _fail(f"{error.filename}: {error.strerror}; choose another place", EXIT_USAGE)
+        what = str(error.strerror)
+        _fail(f"{error.filename}: {what}{'; choose another place' * (';' not in what)}", EXIT_USAGE)
     except Exception as error:  # the user gets one line for any error
         _fail_unexpectedly(error)
     finally:

@@ -41,6 +41,7 @@ def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> 
     """Examine a DP-SGD engine white-box; exit with 1 where a check fails."""
     from audit import api
     from audit.check import as_json, table
+    from audit.core.writing import write_atomically
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise UsageError(f"--json {json_file}: its folder does not exist; make it first")
@@ -52,6 +53,6 @@ def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> 
             **given(flags, None),
         )
     if json_file is not None:
-        json_file.write_text(as_json.text(examined), encoding="utf-8")
+        write_atomically(json_file, as_json.text(examined))
     click.echo(table.text(examined))
     raise SystemExit(0 if examined.passed else EXIT_CHECK_FAILED)

@@ -24,6 +24,11 @@ FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR"
 TRUST = click.option(
     "--trust-config", is_flag=True, help="Let pyproject.toml run code and lead outside its folder."
 )
+TRUST_STAGES = click.option(
+    "--trust-stages",
+    is_flag=True,
+    help="Use stages that are not signed with your key: whoever made them decides the results.",
+)
 REPORTS = "json, html, pdf, csv, junit, sarif, intoto, cyclonedx, model_index, annex"
 FORMATS = click.option(
     "--format", "formats", metavar="json,html,pdf", help=f"Reports to write, of {REPORTS}."

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import COIN_USERS, FORMATS, LOG, TEMPLATE, TRUST, carry_out, given, reading
+from audit.cli.commands import (
+    COIN_USERS,
+    FORMATS,
+    LOG,
+    TEMPLATE,
+    TRUST,
+    TRUST_STAGES,
+    carry_out,
+    given,
+    reading,
+)
 from audit.core.wording import by_kind
 
 
@@ -50,6 +60,7 @@ from audit.core.wording import by_kind
 )
 @click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
 @TRUST
+@TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
 def run(
     plan_file: Path | None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, LOG, TRUST, carry_out, given
+from audit.cli.commands import FORMATS, LOG, TRUST, TRUST_STAGES, carry_out, given
 
 
 @click.command()
@@ -17,6 +17,7 @@ from audit.cli.commands import FORMATS, LOG, TRUST, carry_out, given
 @LOG
 @click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
 @TRUST
+@TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")
 def sweep(
     plan_file: Path, formats: str | None, log: str | None, dry_run: bool, **flags: Any

@@ -1,19 +1,13 @@
-"""Read files that others made, and write files that stay intact if the process is killed.
-
-Reading: of regular files only, since a pipe or a device may never end. Writing: atomic replacement,
-flushed appends.
-"""
+"""Read files that others made: regular files only, since a pipe or a device may never end."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import stat
-from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from audit.core.errors import DamagedError
 
@@ -70,41 +64,3 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: is damaged; put the file back, or run with another --output")
     return value
-
-
-def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Cut off a torn last line, append rows, and wait until they are on disk."""
-    if not rows:
-        return
-    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-    with _private(path, "ab+") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)  # other processes of a run may append, too
-        if stream.seek(0, os.SEEK_END):
-            stream.seek(-1, os.SEEK_END)
-            if stream.read() != b"\n":
-                stream.seek(0)
-                stream.truncate(stream.read().rfind(b"\n") + 1)
-        stream.write(text.encode())
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def write_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
-    """Replace a file atomically: readers see the old content or the new, never a part.
-
-    private: readable by its owner only, from the first byte on.
-    """
-    if isinstance(content, str):  # a lone surrogate, hostile or not, becomes a valid JSON escape
-        content = content.encode("utf-8", errors="backslashreplace")
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.unlink(missing_ok=True)
-    with _private(partial, "wb") if private else partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)
-
-
-def _private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file, created with mode 0600."""
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))

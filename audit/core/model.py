@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from transformers import PreTrainedTokenizerBase
 
 from audit.core.lora import Lora
 from audit.core.predictor import Tokens
+from audit.core.time_limit import in_time
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel as PreTrainedModel
@@ -23,6 +24,8 @@ else:  # importing it takes two seconds, and a dry run loads no model
 _REMEMBERED = 1 << 24  # tokens that are kept, at 8 bytes each
 _TOGETHER = 1024  # texts that are read together
 _MOST_LENGTHS = 1 << 22
+_SECONDS, _CHARACTERS_A_SECOND = 60.0, 2000  # far slower than any tokenizer in use
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,12 @@ def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
     return fast.truncation is None and fast.padding is None
 
 
+def _in_time(read: Callable[[], T], texts: Sequence[str]) -> T:
+    """Read texts by code of the tokenizer's author. Raises UsageError where it takes too long."""
+    seconds = _SECONDS + sum(map(len, texts)) / _CHARACTERS_A_SECOND
+    return in_time(read, seconds, "reading texts by this tokenizer", "give another tokenizer")
+
+
 Reading = tuple["array[int]", "array[int]"]  # token ids, and the ends of the tokens
 
 
@@ -84,7 +93,8 @@ class _Readings(dict[tuple[PreTrainedTokenizerBase, str], Reading]):
 
     def add(self, inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
         """Read texts together, on all cores."""
-        batch = inner.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
+        fast = inner.backend_tokenizer
+        batch = _in_time(lambda: fast.encode_batch(texts, add_special_tokens=False), texts)
         size = sum(len(read.ids) + 32 for read in batch)
         if self.tokens + size > _REMEMBERED:
             self.clear()
@@ -130,7 +140,8 @@ class TextTokenizer:
     def encode(self, text: str) -> list[int]:
         if _is_plain(self.inner):
             return list(_read(self.inner, text)[0])
-        return list(self.inner.encode(text, add_special_tokens=False))
+        inner = self.inner
+        return _in_time(lambda: list(inner.encode(text, add_special_tokens=False)), [text])
 
     def predicted(self, text: str) -> int:
         """Count the tokens of a record that a model predicts: those of the text, and stop.
@@ -149,7 +160,8 @@ class TextTokenizer:
         if _is_plain(self.inner):
             return list(_read(self.inner, text)[1])
         if self.inner.is_fast:
-            read = self.inner(text, add_special_tokens=False, return_offsets_mapping=True)
+            inner, more = self.inner, {"return_offsets_mapping": True}
+            read = _in_time(lambda: inner(text, add_special_tokens=False, **more), [text])
             return list(accumulate((end for _, end in read["offset_mapping"]), max))
         tokens = self.encode(text)
         lengths = [len(self.decode(tokens[: i + 1])) for i in range(len(tokens))]

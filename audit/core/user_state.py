@@ -6,6 +6,14 @@ import os
 from pathlib import Path
 
 from audit.core.errors import UsageError
+from audit.core.writing import make_folder
+
+
+def state_path(purpose: str) -> Path:
+    """Return the path of that folder, which may not be there. Raises RuntimeError for no home."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "state"
+    return base / "llm-audit" / purpose
 
 
 def user_state(purpose: str) -> Path:
@@ -13,12 +21,9 @@ def user_state(purpose: str) -> Path:
 
     It lies in XDG_STATE_HOME, by default ~/.local/state. Raises UsageError if it cannot be made.
     """
-    home = os.environ.get("XDG_STATE_HOME", "")
     try:
-        base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "state"
-        folder = base / "llm-audit" / purpose
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
+        folder = state_path(purpose)
+        make_folder(folder, private=True)
     except (OSError, RuntimeError) as error:
         raise UsageError(
             f"the user's state folder cannot be written ({error}); set XDG_STATE_HOME to a folder "

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
-from audit.core.files import write_atomically
+from audit.core.writing import move, new_folder, remove_abandoned, write_atomically
 from audit.corpora import files
 from audit.corpora.conversations import entries
 
@@ -33,8 +31,9 @@ def write(records: Sequence[Record], path: Path) -> None:
     """
     check_free(path)
     try:
+        remove_abandoned(path.parent, path.name)
         if path.suffix == ".jsonl":
-            write_atomically(path, _lines(records))
+            write_atomically(path, _lines(records), private=True)
         elif path.suffix == ".txt":
             _text(records, path)
         else:
@@ -80,38 +79,25 @@ def _text(records: Sequence[Record], path: Path) -> None:
         if record.split not in ("", "private"):
             where = record.where or "a record"
             raise UsageError(f"{where}: is {record.split}, which .txt cannot express; use .jsonl")
-    with _partial(path) as partial:
-        partial.mkdir()
-        written = partial / path.name
-        write_atomically(written, "\n\n".join(record.text for record in records) + "\n")
+    with new_folder(path) as partial:
+        written, text = partial / path.name, "\n\n".join(record.text for record in records) + "\n"
+        write_atomically(written, text, private=True)
         back = [record.text for record in files.records(written)]
         for record, text in zip_longest(records, back):
             if record is None or record.text != text:
                 where = (record and record.where) or "a record"
                 raise UsageError(f"{where}: would be read back from .txt differently; use .jsonl")
-        written.rename(path)
+        move(written, path)
 
 
 def _folder(records: Sequence[Record], path: Path) -> None:
     """Write a file for each split. All have the same columns, as `load_dataset` requires."""
     columns = ("name",) if any(record.name is not None for record in records) else ()
-    with _partial(path) as partial:
-        partial.mkdir()
+    with new_folder(path) as partial:
         for file in dict.fromkeys(FILES.values()):
             of_file = [
                 replace(r, split=r.split or "private") for r in records if FILES[r.split] == file
             ]
             if of_file:
-                write_atomically(partial / file, _lines(of_file, columns))
-        partial.rename(path)
-
-
-@contextmanager
-def _partial(path: Path) -> Iterator[Path]:
-    """Yield a free path beside `path`, removed when the block ends, even by an error."""
-    partial = path.with_name(f".{path.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+                write_atomically(partial / file, _lines(of_file, columns), private=True)
+        move(partial, path)

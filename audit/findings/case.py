@@ -14,6 +14,7 @@ from audit.core.evidence import Evidence
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
+from audit.core.reach import Reach
 from audit.core.secret import ON_REQUEST, OWN, Coins, Secret
 from audit.core.terms import Unit
 from audit.results.measurement import Control, Measurement, Power, measured
@@ -40,7 +41,7 @@ class Case:
     are absent. guarantee: what the release claims, to test it on the curve of its mechanism. blind:
     by metric, the blind baseline where the values are masked; None: it is computed from them. cut:
     whether the session, which its answers can end, did so before its queries ended; None: they
-    cannot.
+    cannot. reach: the leak that must be found before finding none means something.
     """
 
     attack: str
@@ -57,6 +58,7 @@ class Case:
     guarantee: Guarantee | None = None
     blind: Mapping[str, Control] | None = None
     cut: bool | None = None
+    reach: Reach = field(default_factory=Reach)
 
     def measurement(
         self,

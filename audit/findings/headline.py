@@ -9,6 +9,7 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings.rejections import most_shown
 from audit.findings.shows import STATED
 from audit.findings.verdict import leaked_overall, leaks
+from audit.results.measurement import REMOVED
 from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
@@ -59,12 +60,13 @@ def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 _LEAK, _NONE, _CHARGES = "a leak by {}", "no leak found by {}", "{}"
 _INSIDE = "a leak to insiders by {}"
-_UNSURE, _BEYOND, _UNMEASURED = (
+_UNSURE, _BEYOND, _UNMEASURED, _REMOVED = (
     "inconclusive: {}",
     "for insiders only, none shown: {}",
     "not measured: {}",
+    f"not measured, {REMOVED}: {{}}",
 )
-_ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
+_ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _REMOVED, _UNMEASURED)
 
 
 Answer = tuple[str, str, FindingResult | None]  # what was found, by what, the measure to quote
@@ -96,6 +98,8 @@ def _by(attack: str, release: ReleaseResult) -> Answer:
     first = next((f for f in measured if leaks(f)), quoted(measured))
     if leaks(first):
         return _LEAK, attack, first
+    if all(f.removed for f in measured):
+        return _REMOVED, attack, None
     if leaked_overall(measured) == Leaked.NONE_FOUND:
         silent = [f for f in measured if f.leaked == Leaked.NONE_FOUND]
         return _NONE, attack, quoted(silent)

@@ -34,6 +34,9 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     if test in rejections.grey:
         p, tests = rejections.grey[test], rejections.family.tests
         return Leaked.INCONCLUSIVE, f"{GREY_ZONE} (adjusted p = {p:.2g}, one of {tests} tests)."
+    if silence.contact.removed:
+        by = silence.contact.by
+        return Leaked.NOT_MEASURED, f"Not measured, {by[:1].lower()}{by[1:]}"
     missing = first_missing(silence)
     if missing is not None:
         return Leaked.INCONCLUSIVE, missing.by

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from audit.core.reach import Reach
 from audit.core.terms import Shown
 from audit.findings.case import LEVEL, Case
 from audit.results.measurement import Link, Measurement, Power
-from audit.results.words import percent_at_most
+from audit.results.words import percent, percent_at_most
 from audit.statistics import leak_power
 
-NEEDED = 0.8  # probability of finding the effect: "found in 4 of 5 such runs"
-HITS, SCORES = 1 / 4, 1 / 3  # shares of the people who leak wholly, by measure
-_EFFECTS = {HITS: "one person in four", SCORES: "one person in three"}
+_USUAL = Reach()
+_EFFECTS = {_USUAL.hits: "one person in four", _USUAL.scores: "one person in three"}
 
 
 def link(measurement: Measurement, tests: int) -> Link:
@@ -22,13 +22,17 @@ def link(measurement: Measurement, tests: int) -> Link:
     if found is None:
         return Link(state=Shown.NOT_SHOWN, by="What it would have found is not known.", n=n)
     effect = _effect(measurement.power)
-    if found < NEEDED:
+    needed = measurement.power.needed or _USUAL.power
+    if found < needed:
         rate = percent_at_most(found)
-        why = f"If {effect} leaked wholly, it would be called a leak in {rate} of such runs only."
+        why = (
+            f"If {effect} leaked wholly, it would be called a leak in {rate} of such runs only; "
+            "plant more people, or ask more often."
+        )
         return Link(state=Shown.NOT_SHOWN, by=why, n=n)
     return Link(
         state=Shown.SHOWN,
-        by=f"If {effect} leaked wholly, it would have been found in 4 of 5 such runs.",
+        by=f"If {effect} leaked wholly, it would have been found in {_runs(needed)} such runs.",
         n=n,
     )
 
@@ -39,23 +43,35 @@ def _effect(power: Power) -> str:
     return next(words, f"{percent_at_most(share)} of the people")
 
 
+def _runs(needed: float) -> str:
+    return "4 of 5" if needed == _USUAL.power else f"{percent(needed)} of"
+
+
+def _of(effect: float, found: float, case: Case) -> dict[str, float]:
+    """Return the fields of a `Power`."""
+    needed = {} if case.reach.power == _USUAL.power else {"needed": case.reach.power}
+    return {"effect": effect, "found": found, **needed}
+
+
 def of_hits(tries: int, needed: int | None, sampled: bool, case: Case) -> dict[str, float]:
     """Compute the reach of hits. needed: different planted values for a leak."""
     planted = int(case.planted.sum())
     power = leak_power.of_hits if sampled else leak_power.of_list
-    return {"effect": HITS, "found": power(tries, planted, needed, HITS)}
+    return _of(case.reach.hits, power(tries, planted, needed, case.reach.hits), case)
 
 
 def of_mentions(tries: int, case: Case) -> dict[str, float]:
     """Compute the reach of people who are named in generations: a score of each, their number."""
     planted, needed = int(case.planted.sum()), leak_power.needed_by_coins(LEVEL / case.tests)
-    return {"effect": SCORES, "found": leak_power.of_hits(tries, planted, needed, SCORES)}
+    share = case.reach.scores
+    return _of(share, leak_power.of_hits(tries, planted, needed, share), case)
 
 
 def of_successes(planted: int, case: Case) -> dict[str, float]:
     """Compute the reach of one try per planted secret: a score of each, 0 or 1."""
     needed = leak_power.needed_by_coins(LEVEL / case.tests)
-    return {"effect": SCORES, "found": leak_power.of_list(planted, planted, needed, SCORES)}
+    share = case.reach.scores
+    return _of(share, leak_power.of_list(planted, planted, needed, share), case)
 
 
 def of_scores(planted: int, twins: int, top: bool, named: bool, case: Case) -> dict[str, float]:
@@ -63,20 +79,20 @@ def of_scores(planted: int, twins: int, top: bool, named: bool, case: Case) -> d
 
     top: whether it has a top test. named: whether its low end has a test.
     """
-    sizes = (planted, twins, SCORES, LEVEL / case.tests)
+    sizes = (planted, twins, case.reach.scores, LEVEL / case.tests)
     powers = [leak_power.of_rank_test(*sizes)]
     powers += [leak_power.of_top_test(*sizes)] if top else []
     powers += [leak_power.of_low_end(*sizes)] if named else []
-    return {"effect": SCORES, "found": max(powers)}
+    return _of(case.reach.scores, max(powers), case)
 
 
 def of_ranks(ranks: int, size: int, case: Case) -> dict[str, float]:
     """Compute the reach of ranks: of the test of the best one."""
-    level = LEVEL / case.tests
-    return {"effect": SCORES, "found": leak_power.of_first_rank(ranks, size, SCORES, level)}
+    share, level = case.reach.scores, LEVEL / case.tests
+    return _of(share, leak_power.of_first_rank(ranks, size, share, level), case)
 
 
 def of_choice(people: int, case: Case) -> dict[str, float]:
     """Compute the reach of the second coin."""
-    found = leak_power.of_choice(people, SCORES, LEVEL / case.tests)
-    return {"effect": SCORES, "found": found}
+    share = case.reach.scores
+    return _of(share, leak_power.of_choice(people, share, LEVEL / case.tests), case)

@@ -10,8 +10,13 @@ from audit.findings import reach
 from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
 STATED = "as stated by"  # in a contact that rests on what a user stated of the training
-NO_REFERENCES = "Without references no leak could be told from none."
-NO_CONTROL = "The undefended model did not leak here: silence shows nothing."
+NO_REFERENCES = (
+    "No reference models were run, so a null result is uninformative; run without --no-references."
+)
+NO_CONTROL = (
+    "The undefended model did not leak by this measure, so a null result is uninformative; train "
+    "longer, or plant more copies."
+)
 _UNKNOWN = "Nothing shows that the planted secrets reached the measured weights."
 NOT_NEEDED = Link(state=Shown.NOT_NEEDED, by="a leak was found", n=0)
 
@@ -43,8 +48,11 @@ class Shows:
         if measurement.untrained:
             return not_shown(f"{measurement.untrained} What was not trained on cannot leak.")
         links = [self.contact.get(kind, not_shown(_UNKNOWN)) for kind in measurement.kinds]
-        missing = (link for link in links if link.state != Shown.SHOWN)
-        return next(missing, None) or next(iter(links), not_shown(_UNKNOWN))
+        missing = [link for link in links if link.state != Shown.SHOWN]
+        kept = [link for link in missing if not link.removed]
+        if missing and not kept and len(missing) < len(links):
+            return not_shown(f"Of one of its kinds: {missing[0].by}", missing[0].n)
+        return next(iter(kept or missing or links), not_shown(_UNKNOWN))
 
     def sight_of(self, measurement: Measurement) -> Link:
         """Find the sight of a measurement."""
@@ -94,16 +102,16 @@ def is_blind(finding: FindingResult) -> bool:
     return silence.contact.state == Shown.SHOWN and unseen
 
 
-def of_release(findings: Sequence[FindingResult]) -> Silence | None:
+def silence_over(findings: Sequence[FindingResult]) -> Silence | None:
     """Join the conditions of a release: each is shown where it is for every attack and kind.
 
     Of an attack and a kind the measure counts that has shown the most; of a leak, its contact. None
     where nothing was examined. Measures for insiders do not count.
     """
     own = [f for f in findings if not f.stronger_than_release and f.p_value is not None]
-    found = next((f.silence for f in own if f.leaked.detected), None)
-    if found is not None:
-        return found
+    leaks = [f.silence for f in own if f.leaked.detected]
+    if leaks:
+        return leaks[0]
     best: dict[tuple[str, tuple[str, ...]], Silence] = {}
     for finding in own:
         aim, silence = (finding.attack, finding.kinds), finding.silence

@@ -23,7 +23,14 @@ from audit.findings.case import LEVEL
 from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
 from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.settings import one_toss
-from audit.findings.shows import NO_CONTROL, NO_REFERENCES, NOT_NEEDED, Shows, stated_by
+from audit.findings.shows import (
+    NO_CONTROL,
+    NO_REFERENCES,
+    NOT_NEEDED,
+    Shows,
+    silence_over,
+    stated_by,
+)
 from audit.findings.verdict import claim_overall, judged, leaked_overall
 from audit.results.numbers import FROM_FILE, agree, rounded
 from audit.results.schema import (
@@ -245,6 +252,8 @@ def _overall(joined: ReleaseResult | Cell, claim: Guarantee, word: Leaked) -> st
     if joined.claim != answer:
         of_them = "a measure refutes it" if answer == OnClaim.REFUTED else f"its measures: {answer}"
         return f"its claim is called {str(joined.claim)!r}, but {of_them}"
+    if joined.silence != silence_over(joined.findings):
+        return "its contact, sight and reach are not those of its measures"
     return ""
 
 

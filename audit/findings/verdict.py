@@ -37,7 +37,7 @@ def judged(
     claim, claim_sentence = on_claim(one, guarantee, found)
     conditions = beside_leak(silence) if word.detected else silence
     answers = {
-        "silence": None if word == Leaked.NOT_MEASURED else conditions,
+        "silence": conditions if word != Leaked.NOT_MEASURED or silence.contact.removed else None,
         "leaked": word,
         "sentence": f"{one.observation} {sentence}".strip(),
         "claim": claim,
@@ -56,18 +56,21 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
 
     No leak found needs that each attack, for each kind of secret that it tests, has a measure that
     found none where it would have: a blind measure says nothing, and another may speak for it.
+    What was removed before training was not measured, and what the removal missed is not covered.
     """
     own = [f for f in findings if not f.stronger_than_release]
     tested = [f for f in own if f.p_value is not None or f.leaked == Leaked.LEAK]
+    removed = any(f.removed for f in tested)
     tested = [f for f in tested if f.leaked != Leaked.NOT_MEASURED]
     if any(f.leaked == Leaked.LEAK for f in tested):
         return Leaked.LEAK
     silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
     rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
     unsure = [f for f in rest if is_grey(f) or not is_blind(f)]
-    if silent and not unsure and _aims(tested) == _aims(silent):
+    if silent and not unsure and not removed and _aims(tested) == _aims(silent):
         return Leaked.NONE_FOUND
-    measured = any(f.value is not None and f.charge_test is None for f in own)
+    known = (f for f in own if f.value is not None and f.charge_test is None)
+    measured = any(not f.removed for f in known)
     return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
 
 

@@ -8,19 +8,21 @@ from datetime import date
 from pathlib import Path
 
 from audit.core.errors import UsageError
-from audit.core.files import write_atomically
+from audit.core.writing import FULL, append, write_atomically
 from audit.findings import stored
 from audit.gate import baseline, policy, verdict
 from audit.gate.baseline import Baseline
 from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
 from audit.gate.render import markdown
+from audit.results import own
 from audit.results.folder import run_record
 from audit.results.schema import Results
 
 
 def finished(folder: Path) -> Results:
     """Read the results of a complete run. Raises UsageError for an incomplete one."""
+    own.check(folder)
     _check_complete(folder, _status(folder))
     results = stored.load(folder / "results.json")
     _check_complete(folder, results.status)
@@ -90,17 +92,19 @@ def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
     name = environment.get("GITHUB_STEP_SUMMARY")
     if name:
         try:
-            with open(name, "a", encoding="utf-8") as stream:
-                stream.write(markdown.render(outcome))
+            append(Path(name), markdown.render(outcome))
         except OSError as error:
             raise UsageError(f"{name}: cannot be written ({error.strerror})") from None
 
 
 def replaced(path: Path, content: str | bytes) -> Path:
-    """Replace a file as a whole. Raises UsageError where it cannot be written."""
+    """Replace a file as a whole. Raises UsageError where it cannot be written, OSError where the
+    disk is full."""
     try:
         write_atomically(path, content)
     except OSError as error:
+        if error.errno in FULL:
+            raise
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
     return path
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import exhibits
-from audit.findings.case import GREY
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import most_shown
 from audit.findings.shows import first_missing
@@ -19,9 +18,6 @@ from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, count
 
 _UNTESTED = "No test of the claim: "
-
-
-REMOVED = "removed before training"  # how such a contact begins
 
 
 @dataclass(frozen=True)
@@ -60,9 +56,9 @@ def leak_checks(
     for attack in dict.fromkeys(finding.attack for finding in searches):
         of_attack = [f for f in searches if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
-        removed = [f for f in applicable if f.leaked != Leaked.LEAK and _removed(f)]
-        known = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
-        known = [f for f in known if f not in removed]
+        removed = [f for f in applicable if f.removed]
+        answered = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
+        known = [f for f in answered if not f.removed]
         inside = [f for f in of_attack if f.leaked == Leaked.INSIDERS]
         if every and not applicable and not inside:
             why = "needs more access than the release gives"
@@ -74,7 +70,8 @@ def leak_checks(
             if every or finding.leaked == Leaked.LEAK:
                 yield _leak(label, finding, allowed)
         for finding in removed if every else ():
-            sentence = f"not measured: {_removed(finding)}"
+            assert finding.silence is not None
+            sentence = f"not measured: {finding.silence.contact.by.rstrip('.')}"
             yield Check("leak", label, finding.name, rules.removed, sentence)
         for finding in inside:
             sentence = f"a {Leaked.INSIDERS} ({measured(finding)}); the release gives less access"
@@ -105,17 +102,6 @@ def _missing(finding: FindingResult) -> str:
         return "its conditions were not examined"
     link = first_missing(finding.silence)
     return "" if link is None else link.by.rstrip(".")
-
-
-def _removed(finding: FindingResult) -> str:
-    """Describe that nothing planted of its kinds was left in the training text; empty otherwise.
-
-    What is more than chance all the same is no such thing.
-    """
-    if finding.silence is None or (finding.adjusted_p is not None and finding.adjusted_p <= GREY):
-        return ""
-    by = finding.silence.contact.by
-    return by.rstrip(".") if by.lower().startswith(REMOVED) else ""
 
 
 def measured(finding: FindingResult) -> str:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
-from audit.core.files import read_json, write_atomically
+from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
+from audit.core.writing import write_atomically
 from audit.findings.case import Case
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows

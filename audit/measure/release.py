@@ -14,7 +14,7 @@ from audit.core.randomness import stream
 from audit.findings import Case
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
-from audit.findings.shows import Shows
+from audit.findings.shows import Shows, silence_over
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked, of_release
@@ -105,6 +105,7 @@ class Measured:
             claim_tests=self.family.claims,
             leaked=leaked_overall(findings),
             claim=claim_overall(findings, guarantee),
+            silence=silence_over(findings),
         )
 
 
@@ -143,6 +144,7 @@ def _attacked(run: Run, one: Audited, chosen: Chosen, stored: dict[str, Any]) ->
         lost=lost(run, one),
         guarantee=one.release.guarantee,
         cut=cut(stored["session"], one.release.guarantee.basis),
+        reach=plan.reach,
     )
     charges = stored["charges"] if chosen.plugin.neighbours else None
     return Attacked(case, stored["seen"]["evidence"], charges, stored["session"]["budget"])

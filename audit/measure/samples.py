@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from audit.core.files import append_lines, read_lines, write_atomically
+from audit.core.files import read_lines
 from audit.core.law import Law, Lawful
 from audit.core.ledger import LETTERS
 from audit.core.predictor import Access, Answer, Predictor, Published, Tokenizer, Tokens
 from audit.core.secret import Planted
+from audit.core.writing import append_lines, write_atomically
 from audit.results.folder import RunFolder
 
 

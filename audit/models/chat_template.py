@@ -8,6 +8,7 @@ form that is read as one, is refused: it could pass itself off as another.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from audit.core.corpus import Frame, Message
 from audit.core.errors import UsageError, first_line
 from audit.core.model import TextTokenizer
 from audit.core.spans import Span
+from audit.models.template_process import TemplateProcess, process_of
 
 # what templates take for today, lest a text change overnight
 _TODAY = "{% macro strftime_now(form) %}26 Jul 2024{% endmacro %}"
@@ -183,14 +185,18 @@ class ChatTemplate:
 
     def _written(self, messages: Sequence[Message], where: str) -> str:
         turns = [{"role": role, "content": content} for role, content in messages]
-        inner = self.tokenizer.inner
         try:
-            source = _TODAY + self.source
-            return str(inner.apply_chat_template(turns, chat_template=source, tokenize=False))
-        except Exception as error:  # a template is anybody's code
+            return self._process.written(turns)
+        except UsageError as error:
             raise UsageError(
-                f"{where}: the model's chat template refuses the conversation ({first_line(error)})"
+                f"{where}: the model's chat template refuses the conversation ({error})"
             ) from None
+
+    @cached_property
+    def _process(self) -> TemplateProcess:
+        """Run the template apart: it is anybody's code."""
+        special = json.dumps(dict(self.tokenizer.inner.special_tokens_map), default=str)
+        return process_of(_TODAY + self.source, special)
 
     def _trimmed(self, text: str) -> str:
         """Leave out the start and stop that every record has already."""

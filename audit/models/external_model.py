@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +19,9 @@ from audit.core.files import read_json
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
+from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
+from audit.models.hostile_folder import check_adapter_settings
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
     count_parameters,
@@ -86,6 +87,7 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
             f"{path}: is an adapter without its base (its {ADAPTER} {why}); give the base with "
             "as_is:base=DIR"
         )
+    check_adapter_settings(path / ADAPTER)
     weights = path / WEIGHTS
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
@@ -222,9 +224,9 @@ def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
         inference_mode=True,
         task_type="CAUSAL_LM",
     )
-    to.mkdir(parents=True)
+    make_folder(to, private=True)
     config.save_pretrained(str(to))
-    shutil.copyfile(weights, to / WEIGHTS)
+    copy_file(weights, to / WEIGHTS)
 
 
 def _check_same_tokens(external: ModelFolder, base: ModelFolder, own: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,12 +18,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerFast, logging
 
+from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
+from audit.models.hostile_folder import OPENED, check_folder, check_tokenizer, small_files
 from audit.models.loaded_whole import check_files, check_model
 from audit.models.lstm import Architecture, untrained
 
@@ -55,9 +57,8 @@ def describe(source: str, embedded: Path) -> ModelFolder:
 def _fetch(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    patterns = ["*.json", "*.safetensors", "*.txt", "*.model"]
     try:
-        return Path(snapshot_download(name, allow_patterns=patterns))
+        return Path(snapshot_download(name, allow_patterns=["*.safetensors", *OPENED]))
     except Exception as error:  # the hub library has many error classes without a common base
         raise UsageError(f"hf:{name}: cannot be fetched ({str(error).splitlines()[0]})") from None
 
@@ -73,10 +74,8 @@ def _describe(name: str, path: Path) -> ModelFolder:
                 "save the model again with safe_serialization=True"
             )
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
-    if "auto_map" in config:
-        raise UsageError(f"{path}/config.json: the model needs remote code, which is never run")
+    check_folder(path, config)
     check_kind(config, path / "config.json")
-    small = (sorted(path.glob(pattern)) for pattern in ("*.json", "*.txt", "*.model"))
     length = _context(config)
     vocabulary = config.get("vocab_size")
     if (
@@ -90,7 +89,7 @@ def _describe(name: str, path: Path) -> ModelFolder:
     return ModelFolder(
         name=name,
         path=path,
-        sha256=hash_of([*weights, *(file for files in small for file in files)]),
+        sha256=hash_of([*weights, *small_files(path)]),
         parameters=sum(count_parameters(file) for file in weights),
         vocabulary=vocabulary,
         max_length=min(length, USUAL),
@@ -147,11 +146,20 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
 
 
 def hash_of(files: Iterable[Path], about: str = "") -> str:
-    """Compute SHA-256 of `about` and of the files' names and contents."""
-    digest = hashlib.sha256(about.encode())
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + regular(file).read_bytes())
+    """Compute SHA-256 of `about` and of the files' names and contents, each after its length."""
+    digest = hashlib.sha256()
+    for part in (about, *_parts(files)):
+        content = part.encode()
+        digest.update(len(content).to_bytes(8, "big"))
+        digest.update(content)
     return digest.hexdigest()
+
+
+def _parts(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the name of each file, and the hash of its content."""
+    for file in files:
+        yield file.name
+        yield sha256_of_file(regular(file))
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -187,6 +195,7 @@ def count_parameters(file: Path) -> int:
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
+    check_tokenizer(folder.path)
     try:
         inner = _tokenizer_class(folder.path).from_pretrained(
             folder.path, local_files_only=True, trust_remote_code=False

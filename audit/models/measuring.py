@@ -108,6 +108,6 @@ class Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def resident() -> float:
     """Return the bytes of memory that this process has now, its libraries and models included."""
     if sys.platform == "linux":
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
         return float(pages * resource.getpagesize())
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # the most it had

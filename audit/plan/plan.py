@@ -12,6 +12,7 @@ from audit.core.corpus import Corpus
 from audit.core.digest import digest_of_json
 from audit.core.model import ModelFolder
 from audit.core.policy import Policy
+from audit.core.reach import Reach
 from audit.core.training import FineTuning
 from audit.plan.source import Source
 from audit.plan.text import Text
@@ -75,6 +76,7 @@ class Plan:
     threads: CPU threads of every training and scoring process.
     source: where the secrets are planted.
     text: the texts that every release writes, where only these are released.
+    reach: the leak that must be found before finding none means something.
     command: what runs it again; not a part of its identity.
     """
 
@@ -92,6 +94,7 @@ class Plan:
     source: Source
     training: FineTuning
     text: Text | None = None
+    reach: Reach = field(default_factory=Reach)
     command: str = field(default="", compare=False)
 
     @cached_property
@@ -119,6 +122,7 @@ class Plan:
             "threads": self.threads,
             **({"lora": dataclasses.asdict(self.model.lora)} if self.model.lora else {}),
             **({"text": dataclasses.asdict(self.text)} if self.text else {}),
+            **({"silence": self.reach.changed} if self.reach.changed else {}),
             **source,
         }
 

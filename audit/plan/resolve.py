@@ -19,6 +19,7 @@ from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder
+from audit.core.reach import Reach
 from audit.core.rules import check_size
 from audit.core.secret import CODE_LIKE, OWN, Planting
 from audit.core.wording import WORDED, of_template
@@ -145,6 +146,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         source=material.source,
         training=training,
         text=released,
+        reach=_table(Reach, settings.get("silence", {}), Reach()),
     )
     return dataclasses.replace(plan, command=_command(plan, material, settings))
 
@@ -199,6 +201,7 @@ def _differs(plan: Plan, settings: Mapping[str, Any]) -> bool:
     return (
         (here is not None and here != _planting(by_flag, plan.corpus).document)
         or plan.training != default_recipe(plan.model, plan.corpus)
+        or plan.reach != Reach()
         or (plan.utility_tokens, plan.threads) != (1024, 1)
     )
 
@@ -265,7 +268,7 @@ def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
 def _table(cls: type[Any], table: dict[str, Any], default: Any) -> Any:
     """Read a plan file's table over a default dataclass. Raises UsageError for unknown keys."""
     hints = get_type_hints(cls)
-    name = cls.__name__.lower().replace("recipe", "training")
+    name = {Recipe: "training", Reach: "silence"}.get(cls, cls.__name__.lower())
     values = {}
     for key, value in table.items():
         if key not in hints:

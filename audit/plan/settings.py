@@ -39,7 +39,7 @@ KNOWN: dict[str, Any] = {
     "workers": str,
     "reveal": bool,
 }
-TABLES = ("planting", "training")
+TABLES = ("planting", "training", "silence")
 
 
 def gather(
@@ -87,7 +87,7 @@ def _from_environment() -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for variable, text in sorted(os.environ.items()):
         key = variable.removeprefix("AUDIT_").lower()
-        if not variable.startswith("AUDIT_") or key in ("debug", "plan"):
+        if not variable.startswith("AUDIT_") or key in ("debug", "plan", "stage_key"):
             continue
         if key in KNOWN:
             if key in ("defense", "attack"):

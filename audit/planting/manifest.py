@@ -18,9 +18,10 @@ from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
-from audit.core.files import read_json, write_atomically
+from audit.core.files import read_json
 from audit.core.secret import Coins, Draw, Planted, Secret, Space
 from audit.core.terms import Unit
+from audit.core.writing import write_atomically
 from audit.corpora.conversations import plain
 from audit.planting.beacons import Beacon
 from audit.planting.manifest_form import EARLIER, FORM, fault

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
-from audit.core.files import regular, write_atomically
+from audit.core.files import regular
 from audit.core.randomness import derived_seed, stream
 from audit.core.secret import OWN, Coins, Secret
+from audit.core.writing import write_atomically
 from audit.corpora import jsonl
 from audit.corpora.part import Part
 from audit.corpora.writing import entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from audit.core.chat import framed
@@ -18,7 +18,7 @@ from audit.planting.coins import toss
 from audit.planting.kinds import names, sentences, values, wording
 from audit.planting.own import secrets_of
 
-_PATIENCE = 1000  # draws of a second record of the same length, before the first is drawn again
+_PATIENCE = 1000  # draws of a value that is free, or of a second record of the same length
 
 
 def plant(
@@ -173,26 +173,32 @@ def drawn(
     owners: Sequence[str],
     seed: int,
     count_tokens: Callable[[str], int],
+    taken: Collection[str] = (),
 ) -> Iterator[Secret]:
     """Draw two i.i.d. uniform values per owner, of equal token count; copies cycle over owners.
 
     Records whose length hardly any other has are drawn again, both of a pair. Nothing is computed
-    from the chance of a record, and which of the two is planted is up to the coin.
+    from the chance of a record, and which of the two is planted is up to the coin. taken: values
+    that are drawn again, as long as the space has others.
     """
     generator = stream(seed, "planting", kind)
+
+    def draw() -> str:
+        drawn = (space.draw(generator) for _ in range(_PATIENCE))
+        return next((value for value in drawn if value not in taken), None) or space.draw(generator)
+
     most = _PATIENCE if kind == "record" else math.inf
     for place, owner in enumerate(owners):
         times = copies[place % len(copies)]
         if not times:
             continue
-        first = space.draw(generator)
-        second = space.draw(generator)
+        first, second = draw(), draw()
         tries = 0
         while count_tokens(words.prefix + second) != count_tokens(words.prefix + first):
             tries += 1
             if tries % most == 0:
-                first = space.draw(generator)
-            second = space.draw(generator)
+                first = draw()
+            second = draw()
         for slot, value in enumerate((first, second)):
             yield Secret(kind, words.prefix, value, words.suffix, space, times, owner, slot)
 

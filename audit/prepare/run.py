@@ -77,6 +77,25 @@ class Run:
         ]
         return sum(marks) / max(1, len(marks))
 
+    @cached_property
+    def planted_share(self) -> float | None:
+        """The share of planted tokens in all that is trained on, coins at expectation.
+
+        Of a corpus that was planted before, as its manifest states it; None: it does not.
+        """
+        record = self.plan.source.record
+        if record is not None:
+            return record.share
+        coins, count = self.planted.coins.present, self.tokenizer.predicted
+        own = sum(
+            count(record.text) * (0.5 if record.user in coins else 1.0)
+            for record in self.plan.corpus.of("private")
+        )
+        # one of four: the person is in, and this value is the person's
+        drawn = (s for s in self.planted.secrets if s.space is not None)
+        planted = sum(count(secret.text) * secret.copies for secret in drawn) / 4
+        return planted / max(1.0, own + planted)
+
     @property
     def trainings(self) -> list[Task]:
         """Every training of the run, without those that these build on."""

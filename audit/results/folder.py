@@ -2,16 +2,14 @@
 
 manifest.json is written first and replaced atomically; ledger.jsonl and samples.jsonl are appended
 and flushed, and an incomplete last line is dropped. stages/ stores costly results under the hash of
-everything that determines them. The lock is a flock: it ends with its process.
+everything that determines them, signed. The lock is a flock: it ends with its process.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import secrets as random_bytes
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,18 +17,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit.core.digest import digest_of_json
+from audit.core import stage_key, stages, writing
+from audit.core.digest import sha256_of_file
 from audit.core.errors import DamagedError, UsageError
-from audit.core.files import append_lines, read_json, read_lines, write_atomically
+from audit.core.files import read_json, read_lines
 from audit.core.scratch import remove_abandoned
+from audit.core.writing import append_lines, write_atomically
+from audit.results import own
+
+HOME = Path("audits")  # of runs that are given no folder
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder that belongs to one plan."""
+    """A folder that belongs to one plan.
+
+    trust: whether stages that this user's key did not sign are used.
+    """
 
     path: Path
     plan_hash: str
+    trust: bool = False
 
     @property
     def stages(self) -> Path:
@@ -40,20 +47,54 @@ class RunFolder:
     def held(self, plan: dict[str, Any]) -> Iterator[None]:
         """Create the folder, lock it, and mark it as running until the block ends.
 
-        Removes what killed runs of this machine left in their scratch folders.
+        Removes what killed runs of this machine left half-written, here and in scratch folders.
         """
-        _make(self.stages)
+        _make(self)
         with _locked(self.stages):
             remove_abandoned()
+            writing.remove_abandoned(self.path)
+            stages.remove_abandoned(self.stages)
             self.mark("running", plan)
             yield
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Lock out other sweeps until the block ends; its runs lock the stages themselves."""
-        _make(self.stages)
+        _make(self)
         with _locked(self.stages, "sweep.lock"):
             yield
+
+    def admit(self) -> list[str]:
+        """Put aside what a stranger may have made of this run; return what to say of it.
+
+        That is every stage without a signature of this user's key; and what has grown line by line,
+        where no signed stage says that it is this user's.
+        """
+        notes = list(filter(None, [stage_key.made()]))
+        aside = stages.admit(self.stages, self.trust)
+        mine = self.stage(f"owner-{self.plan_hash}.json")
+        lines = [self.path / "ledger.jsonl", self.path / "samples.jsonl"] * (not mine.exists())
+        lines += [self.stage("answers.jsonl")] * (not self.stage("mask.key").exists())
+        strange = [path for path in lines if path.exists() and not self.trust]
+        stages.put_aside(self.stages, strange)
+        stages.write(mine, json.dumps({"plan": self.plan_hash}))
+        return [*notes, *_put_aside(self.stages, len(aside) + len(strange))]
+
+    def seal(self) -> None:
+        """Sign results.json, so that it need not be made again."""
+        stages.write(self._seal, sha256_of_file(self.path / "results.json"))
+
+    @property
+    def sealed(self) -> bool:
+        """Return whether results.json is as this user signed it."""
+        results = self.path / "results.json"
+        if not (results.is_file() and stages.is_signed(self._seal)):
+            return False
+        return self._seal.read_text() == sha256_of_file(results)
+
+    @property
+    def _seal(self) -> Path:
+        return self.stage(f"finished-{self.plan_hash}.txt")
 
     def mark(self, status: str, plan: dict[str, Any]) -> None:
         """Replace manifest.json: "running", "interrupted", "failed" or "complete"."""
@@ -69,7 +110,8 @@ class RunFolder:
             self.mark("interrupted", plan)
             raise
         except Exception:
-            self.mark("failed", plan)
+            with contextlib.suppress(OSError):  # the disk may be full: then it stays "running"
+                self.mark("failed", plan)
             raise
         self.mark("complete", plan)
 
@@ -80,12 +122,12 @@ class RunFolder:
     def stored(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Read the JSON result stored under `key`, or make and store it."""
         path = self.stage(f"{key}.json")
-        document = _read_stage(path) if path.exists() else None
-        if document is None:
-            document = make()
-            text = json.dumps({"digest": _digest(document), **document})
-            write_atomically(path, text, private=True)
-        return document
+        if stages.is_signed(path):
+            document: dict[str, Any] = read_json(path)
+            return document
+        made = make()
+        stages.write(path, json.dumps(made))
+        return made
 
     def journal(self, session: str) -> FileJournal:
         """Open the ledger of one session, and the answers of external servers in all sessions."""
@@ -100,40 +142,31 @@ class RunFolder:
         """
         path = self.stage("mask.key")
         if not path.exists():
-            write_atomically(path, random_bytes.token_hex(32), private=True)
+            stages.write(path, random_bytes.token_hex(32))
         key = path.read_bytes()
         if len(key) != 64:
             raise UsageError(f"{path}: is damaged; put it back, or run again with another --output")
         return key
 
 
-def _read_stage(path: Path) -> dict[str, Any] | None:
-    """Read a stage; None for one that is torn.
-
-    Raises DamagedError for one that is not what was written.
-    """
-    try:
-        document = read_json(path)
-    except json.JSONDecodeError:
-        return None
-    except (OSError, ValueError):
-        document = None
-    if not isinstance(document, dict) or document.pop("digest", None) != _digest(document):
-        raise DamagedError(f"{path}: is damaged; remove it to measure it again")
-    return document
-
-
-def _digest(document: dict[str, Any]) -> str:
-    return digest_of_json(document, sort_keys=False)
+def _put_aside(folder: Path, files: int) -> list[str]:
+    if not files:
+        return []
+    which = "1 file is" if files == 1 else f"{files} files are"
+    return [
+        f"{folder}: {which} not signed with your key ({stage_key.where()}), so put aside in "
+        f"{stages.ASIDE}/ and not used; where you know who made them, --trust-stages uses them in "
+        "a fresh copy of the folder"
+    ]
 
 
 @contextlib.contextmanager
-def _locked(stages: Path, name: str = "lock") -> Iterator[None]:
-    with (stages / name).open("w") as lock:
+def _locked(folder: Path, name: str = "lock") -> Iterator[None]:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"{stages.parent}: another run is working in this folder") from None
+            held.enter_context(writing.locked(folder / name))
+        except BlockingIOError:
+            raise UsageError(f"{folder.parent}: another run is working in this folder") from None
         yield
 
 
@@ -145,27 +178,31 @@ def clean(folder: Path) -> int:
     """
     if run_record(folder) is None:
         raise UsageError(f"{folder}: is not a run folder; nothing was removed")
-    abandoned, stages = remove_abandoned(), folder / "stages"
-    if not stages.exists():
-        return abandoned
-    if stages.is_symlink():
-        sweep = stages.resolve().parent
+    own.check(folder)
+    size, there = remove_abandoned() + writing.remove_abandoned(folder), folder / "stages"
+    if not there.exists():
+        return size
+    if there.is_symlink():
+        sweep = own.stages_of(folder).parent
         raise UsageError(f"{folder}: its stages belong to a sweep; clean {sweep} instead")
-    with _locked(stages), _locked(stages, "sweep.lock"):
-        size = sum(path.stat().st_size for path in stages.rglob("*") if path.is_file())
-        shutil.rmtree(stages)
-    return size + abandoned
+    with _locked(there), _locked(there, "sweep.lock"):
+        size += sum(path.stat().st_size for path in there.rglob("*") if path.is_file())
+        writing.remove_folder(there)
+    return size
 
 
-def _make(stages: Path) -> None:
+def _make(folder: RunFolder) -> None:
+    """Make a run folder with its stages; refuse one that holds what no run puts there."""
     try:
-        stages.mkdir(parents=True, exist_ok=True, mode=0o700)
-        stages.chmod(0o700)
-        (stages / ".gitignore").write_text("*\n")  # unprotected models are never committed
+        writing.make_folder(folder.path)
+        own.check(folder.path)
+        there = own.stages_of(folder.path)
+        writing.make_folder(there, private=True)
+        # unprotected models are never committed
+        write_atomically(there / ".gitignore", "*\n")
     except OSError as error:
-        where = stages.parent
         raise UsageError(
-            f"{where}: cannot be written ({error.strerror}); choose another --output"
+            f"{folder.path}: cannot be written ({error.strerror}); choose another --output"
         ) from None
 
 
@@ -227,24 +264,34 @@ def _is_row(line: dict[str, Any]) -> bool:
     )
 
 
-def find(output: Path | None, plan_hash: str) -> RunFolder:
+def find(output: Path | None, plan_hash: str, trust: bool = False) -> RunFolder:
     """Choose the folder to run in: `output`, else the newest of this plan, else a new one.
 
-    Raises UsageError if `output` holds another plan or something else.
+    trust: as in RunFolder. Raises UsageError if `output` holds another plan or something else, or
+    is led elsewhere by a link.
     """
+    _check_links(HOME if output is None else output)
     if output is None:
-        return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash)
+        return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash, trust)
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output}: is a file; --output needs a folder")
+    own.check(output)
     record = run_record(output)
     if record is None:
         # a run killed before it wrote manifest.json leaves no more than these
         names = {p.name for p in output.iterdir()} if output.exists() else set()
-        if any(n != "stages" and not n.startswith(".manifest.json.") for n in names):
+        if any(n != "stages" and not writing.PARTIAL.fullmatch(n) for n in names):
             raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
     elif record.get("hash") != plan_hash:
         raise UsageError(f"{output}: holds a run of another plan; choose another --output")
-    return RunFolder(output, plan_hash)
+    return RunFolder(output, plan_hash, trust)
+
+
+def _check_links(output: Path) -> None:
+    """Refuse a link in a path from here: a stranger's checkout may hold one."""
+    for path in (output, *output.parents):
+        if path.is_symlink() and (path == output or not output.is_absolute()):
+            raise UsageError(f"{path}: is a link; give --output the folder that it leads to")
 
 
 def run_record(folder: Path) -> dict[str, Any] | None:
@@ -258,10 +305,10 @@ def run_record(folder: Path) -> dict[str, Any] | None:
 
 
 def _newest(plan_hash: str) -> Path | None:
-    folders = [path.parent for path in Path("audits").glob("*/manifest.json")]
+    folders = [path.parent for path in HOME.glob("*/manifest.json")]
     same = [path for path in folders if (run_record(path) or {}).get("hash") == plan_hash]
     return max(same, key=lambda path: (path.stat().st_mtime, path.name), default=None)
 
 
 def _fresh(plan_hash: str) -> Path:
-    return Path("audits") / f"{date.today().isoformat()}-{plan_hash[:8]}"
+    return HOME / f"{date.today().isoformat()}-{plan_hash[:8]}"

@@ -183,7 +183,8 @@ class Power(Strict):
     detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
     confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
     were right, adjusted for all tests of the claim. found: the probability that a leak would have
-    been found if people leaked wholly with probability `effect`, the others not at all.
+    been found if people leaked wholly with probability `effect`, the others not at all. needed:
+    what it must be before finding none means something; null: 0.8.
     """
 
     smallest_rate: Number | None = None
@@ -191,6 +192,7 @@ class Power(Strict):
     largest_epsilon: Number | None = None
     effect: Probability | None = None
     found: Probability | None = None
+    needed: Probability | None = None
     n: Count = 0
     confidence: Confidence = 0.95
 
@@ -218,12 +220,20 @@ class Example(Strict):
     planted: bool
 
 
+REMOVED = "removed before training"  # how such a contact begins
+
+
 class Link(Strict):
     """One condition of "no leak found", and the evidence for it."""
 
     state: Annotated[Shown, words_of(Shown)] = Field(description="whether it was shown")
     by: str = Field(description="what shows it, or the reason why it was not shown")
     n: Count = Field(description="number of observations behind it")
+
+    @property
+    def removed(self) -> bool:
+        """Whether what was planted was removed before training, so that nothing was measured."""
+        return self.state == Shown.NOT_SHOWN and self.by.lower().startswith(REMOVED)
 
 
 class Silence(Strict):
@@ -369,6 +379,12 @@ class FindingResult(Measurement):
     silence: Silence | None = Field(
         default=None, description='the conditions of "no leak found"; null: not examined'
     )
+
+    @property
+    def removed(self) -> bool:
+        """Whether it was not measured because its secrets were removed before training."""
+        contact = None if self.silence is None else self.silence.contact
+        return self.leaked == Leaked.NOT_MEASURED and contact is not None and contact.removed
 
     _whole = when_read(lambda finding: _check_whole(finding))
 

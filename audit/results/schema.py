@@ -234,6 +234,9 @@ class CorpusResult(Strict):
     private_token_share: Number | None = Field(
         default=None, description="share of the tokens trained on that the policy marks"
     )
+    planted_token_share: Probability | None = Field(
+        default=None, description="share of the tokens trained on that were planted; null: unknown"
+    )
 
     _counted = when_read(lambda corpus: check_counts(dict(corpus)))
 
@@ -266,6 +269,9 @@ class Cell(Strict):
     findings: list[FindingResult]
     adjusted_p: Probability = Field(
         description="of the hypothesis that nothing leaked in any seed, adjusted for all settings"
+    )
+    silence: Silence | None = Field(
+        default=None, description='the conditions of "no leak found"; null: not examined'
     )
     leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="over all its measures")
     claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its measures")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from audit.core.digest import sha256_of
-from audit.core.files import write_atomically
+from audit.core.writing import write_atomically
 
 NAME = "SHA256SUMS"
 _FILES = ("results.json", "evidence.json", "ledger.jsonl", "samples.jsonl", "plan.toml")

@@ -23,6 +23,7 @@ from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
+from audit.run.group_text import text_of_several
 from audit.silence import answers
 
 
@@ -45,12 +46,13 @@ def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
 
 def _plan_lines(run: Run, folder: RunFolder) -> list[str]:
     plan, coins = run.plan, run.planted.coins
-    present = sum(coins.present.values())
+    present, shared = sum(coins.present.values()), text_of_several(run)
     return [
         f"plan {plan.hash[:12]}: {plan.command}",
         f"folder: {folder.path}",
         f"corpus {plan.corpus.name}: {_size(plan.corpus)}; {len(coins.present)} users decided by "
         f"coin{_invented(plan)}, {present} trained on, {len(coins.present) - present} twins",
+        *([] if shared is None else [shared.sentence]),
         f"policy {plan.policy.label}: {percent(run.private_share)} of the tokens to train on "
         "are private",
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"

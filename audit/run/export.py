@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from audit.core import stages
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
-from audit.core.files import read_json, write_atomically
+from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
 from audit.core.lora import parsed
+from audit.core.writing import (
+    copy_file,
+    make_folder,
+    move,
+    new_folder,
+    remove_abandoned,
+    write_atomically,
+)
 from audit.findings import stored
 from audit.models.external_model import export_adapter
-from audit.models.loading import LSTM
+from audit.models.hostile_folder import OPENED
+from audit.models.loading import LSTM, describe
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results import digests
+from audit.results import digests, own
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
 from audit.run.promise import promise
@@ -29,7 +39,6 @@ from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
 from audit.train.task import Task, weights_path
 
 TEXTS = "texts.jsonl"
-SMALL = ("*.json", "*.txt", "*.model")  # beside weights: settings and tokenizer
 AGAIN = "run its plan again, which trains nothing that is there"
 
 
@@ -40,11 +49,11 @@ def note(run: Run, folder: RunFolder) -> None:
         chosen.label: {**_made_of(chosen, tasks), "texts": _stage(run, chosen)}
         for chosen, tasks in run.tasks.items()
     }
-    base: dict[str, Any] = {"path": str(model.path), "kind": model.kind}
+    base: dict[str, Any] = {"path": str(model.path), "kind": model.kind, "sha256": model.sha256}
     base |= {} if model.lora is None else {"lora": str(model.lora)}
     document = {"model": base, "releases": releases}
     text = json.dumps(document, indent=1, default=str) + "\n"
-    write_atomically(digests.note_path(folder), text, private=True)
+    stages.write(digests.note_path(folder), text)
 
 
 def _stage(run: Run, chosen: Chosen) -> str | None:
@@ -77,6 +86,7 @@ def export(run: Path, label: str, out: Path) -> str:
     members, the public model and its settings, which `audit.api.serve` opens. Texts become
     texts.jsonl. guarantee.json lies beside.
     """
+    own.check(run)
     results = stored.load(run / "results.json")
     document = _noted(run)
     made = _named(document["releases"], label, run)
@@ -87,16 +97,13 @@ def export(run: Path, label: str, out: Path) -> str:
     if out.exists():
         raise UsageError(f"{out}: is there already; name a new folder")
     found = _result_of(results, made)
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    remove_abandoned(out.parent, out.name)
+    with new_folder(out) as part:
         what, promised = _written(
             part, run / "stages", document["model"], made, found, results.corpus.sha256
         )
         _write(part / GUARANTEE, promise(results, found, promised))
-        part.rename(out)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        move(part, out)
     return f"{what} in {out}, with its promise in {out / GUARANTEE}"
 
 
@@ -107,10 +114,18 @@ def _noted(run: Path) -> Any:
     path = digests.note_path(RunFolder(run, record["hash"]))
     if "sweep" in record["plan"]:
         raise UsageError(f"{run}: is a sweep; export from one of its runs, {run}/seeds/N")
-    try:
-        return read_json(path)
-    except (OSError, ValueError):
-        raise UsageError(f"{run}: its trained models are not there; {AGAIN}") from None
+    if not path.exists():
+        raise UsageError(f"{run}: its trained models are not there; {AGAIN}")
+    return read_json(_signed(path))
+
+
+def _signed(path: Path) -> Path:
+    """Return a stage that this user's key signed. Raises UsageError for any other."""
+    if not path.exists():
+        raise UsageError(f"{path}: is not there; {AGAIN}")
+    if not stages.is_signed(path):
+        raise UsageError(f"{path}: is not signed with your key; {AGAIN}")
+    return path
 
 
 def _named(releases: Mapping[str, Any], label: str, run: Path) -> Any:
@@ -131,7 +146,7 @@ def _result_of(results: Results, made: Mapping[str, Any]) -> ReleaseResult:
 
 def _written(
     part: Path,
-    stages: Path,
+    folder: Path,
     base: Mapping[str, str],
     made: Mapping[str, Any],
     found: ReleaseResult,
@@ -139,13 +154,12 @@ def _written(
 ) -> tuple[str, Guarantee]:
     """Write weights and settings, or texts; return what they are, and their guarantee."""
     if made.get("texts"):
-        return _texts(part, stages / made["texts"]), found.guarantee
+        return _texts(part, _signed(folder / made["texts"])), found.guarantee
     names = [one["weights"] for one in made["members"]]
-    weights = [None if name is None else stages / name for name in names]
-    for path in weights:
-        if path is not None and not path.exists():
-            raise UsageError(f"{path}: is not there; {AGAIN}")
+    weights = [None if name is None else _signed(folder / name) for name in names]
     public = Path(base["path"])
+    if describe(str(public), EMBEDDED_FOLDER).sha256 != base["sha256"]:
+        raise UsageError(f"{public}: was changed since the run; {AGAIN}")
     if found.guarantee.release == "model":
         (single,) = weights or [None]
         lora = base.get("lora") if single else None
@@ -156,11 +170,11 @@ def _written(
         what = "an adapter" if lora else "a model"
         return what, found.guarantee
     _copy_model(public, part / PUBLIC, None)
-    (part / MEMBERS).mkdir()
+    make_folder(part / MEMBERS, private=True)
     members = [None if path is None else digests.member_name(i) for i, path in enumerate(weights)]
     for name, path in zip(members, weights, strict=True):
         if name is not None and path is not None:
-            shutil.copyfile(path, part / MEMBERS / name)
+            copy_file(path, part / MEMBERS / name)
     settings: dict[str, Any] = {
         "defense": made["defense"],
         "parameters": made["parameters"],
@@ -178,13 +192,9 @@ def _written(
 
 def _texts(part: Path, stage: Path) -> str:
     """Write the texts of a release, one object a line."""
-    try:
-        texts = read_json(stage)["seen"]["texts"]
-    except (OSError, ValueError):
-        raise UsageError(f"{stage}: is not there; {AGAIN}") from None
-    part.mkdir(parents=True)
+    texts = read_json(stage)["seen"]["texts"]
     lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts]
-    write_atomically(part / TEXTS, "".join(lines))
+    write_atomically(part / TEXTS, "".join(lines), private=True)
     return f"{len(texts):,} texts"
 
 
@@ -196,14 +206,15 @@ def _kind(promise: Any) -> tuple[Any, ...]:
 
 def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
     """Copy a model folder, with other weights in the place of its own where these are given."""
-    to.mkdir(parents=True)
-    for pattern in SMALL:
+    make_folder(to, private=True)
+    for pattern in OPENED:  # settings and tokenizer
         for path in sorted(base.glob(pattern)):
             if weights is None or not path.name.endswith(".index.json"):
-                shutil.copyfile(path, to / path.name)
+                copy_file(path, to / path.name)
     for path in [weights] if weights else sorted(base.glob("*.safetensors")):
-        shutil.copyfile(path, to / (digests.MODEL if weights else path.name))
+        copy_file(path, to / (digests.MODEL if weights else path.name))
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n")
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n"
+    write_atomically(path, text, private=True)

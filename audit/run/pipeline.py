@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import audit
-from audit.core.files import write_atomically
 from audit.core.progress import Remark, StepProgress, attacking
+from audit.core.writing import write_atomically
 from audit.findings.controls import Named, leaks_beside
 from audit.findings.headline import headline
 from audit.measure import evidence_file, samples
@@ -33,6 +33,7 @@ from audit.run import export, reports
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
+from audit.run.resumed import resumed
 from audit.run.steps import Steps
 from audit.silence.shown import examined
 from audit.train.train import train_on, workers_for
@@ -44,8 +45,9 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     began = time.monotonic()
     current = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
+        notes = [*folder.admit(), *resumed(current)]
         expected = estimate(current, execution.workers)
-        for line in announced(current, expected):
+        for line in [*notes, *announced(current, expected)]:
             report(Remark(line), 0.0)
         if expected is not None:
             report = Steps(report, expected.steps, expected.attackers)
@@ -113,6 +115,7 @@ def _corpus(current: Run) -> CorpusResult:
         **current.plan.source.size(corpus),
         near_duplicates=current.near_duplicates,
         private_token_share=current.private_share if corpus.records else None,
+        planted_token_share=current.planted_share,
         planted_users=len(present),
         trained_users=len(current.planted.corpus.users("private")) or sum(present.values()),
         twins=sum(not here for here in present.values()),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from audit.core.errors import UsageError
 from audit.core.progress import StepProgress
+from audit.core.writing import make_folder
 from audit.gate.files import replaced
 from audit.plugins import registry
+from audit.results import own
 from audit.results.schema import Results, to_json
 from reports import Format, Report, TwoRuns
 
@@ -20,6 +22,7 @@ def write(
 
     Raises UsageError, and writes nothing, where one of the formats cannot have it.
     """
+    own.check(report.folder)
     files: dict[str, bytes] = {}
     for name in formats:
         told(f"writing {name}", 0.0)
@@ -33,7 +36,7 @@ def write_results(results: Results, folder: Path, formats: Iterable[str]) -> lis
     Raises UsageError where it cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made ({error.strerror})") from None
     made = replaced(folder / "results.json", to_json(results))
@@ -46,7 +49,7 @@ def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> lis
     for name in formats:
         files |= _format(name).compared(runs)
     if files:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     return _written(files, folder)
 
 

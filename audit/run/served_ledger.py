@@ -8,7 +8,6 @@ the hash of the service. So a ledger that is lost, cut, edited, copied or restor
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import hmac
 import json
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import Any, final
 
 from audit.core.errors import DamagedError, UsageError
-from audit.core.files import append_lines, read_json, read_lines, write_atomically
+from audit.core.files import read_json, read_lines
 from audit.core.user_state import user_state
+from audit.core.writing import append_lines, locked, make_folder, write_atomically
 
 LEDGER = "ledger.jsonl"
 
@@ -147,7 +147,7 @@ def _store(state: Path, end: _End) -> None:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder, private=True)
     except OSError as error:
         raise UsageError(
             f"{folder}: cannot be written ({error.strerror}); name another folder"
@@ -156,10 +156,9 @@ def _make(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path, folder: Path) -> Iterator[None]:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "w") as lock:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            held.enter_context(locked(path))
+        except BlockingIOError:
             raise UsageError(f"{folder}: another process serves this service") from None
         yield

@@ -35,7 +35,7 @@ _UNCONTROLLED = "no positive control was given, so finding no leak is never conc
 @final
 @dataclass(frozen=True)
 class Audited:
-    """What scores show about one model: both answers, and what they rest on.
+    """Both answers that scores give about one model, and what they rest on.
 
     results: the same as a run's results.json holds it; the control, if any, is a reference.
     """

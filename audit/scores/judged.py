@@ -16,7 +16,7 @@ from audit.findings.adjusted import adjusted
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.families import family_of
 from audit.findings.rejections import Family
-from audit.findings.shows import Shows, not_shown, of_release, shown
+from audit.findings.shows import Shows, not_shown, shown, silence_over
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.measurement import FindingResult, Link, Measurement
 from audit.results.schema import Cost, GuaranteeResult, ReleaseResult
@@ -151,5 +151,5 @@ def _release(
         claim_tests=family.claims,
         leaked=leaked_overall(findings),
         claim=claim_overall(findings, model.guarantee),
-        silence=of_release(findings),
+        silence=silence_over(findings),
     )

@@ -21,7 +21,7 @@ from audit.measure.releases import Audited
 from audit.models.causal import CausalLM
 from audit.planting.coverage import continues
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.measurement import REMOVED, Link
 from audit.results.words import count
 from audit.train import counted
 from audit.train.counted import Counted, weights_digest
@@ -29,7 +29,6 @@ from audit.train.task import Task
 
 REACHED = 0.9  # of the planted people of each tier; sampling may never draw the others
 NOTHING = "Nothing was trained on private text, so no planted value could leak."
-REMOVED = "removed before training"  # how the reason begins where no value was left in any text
 _NOTHING = Counted("", "", True, None, {})
 
 

@@ -104,7 +104,8 @@ def _key(run: Run, one: Audited) -> str:
         [*one.determined, *plan.source.model.values()],
         [[c.name, c.parameters] for c in plan.attacks],
         [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads],
-        [plan.model.max_length, *((s.value, s.copies) for s in run.planted.secrets)],
+        [plan.model.max_length, plan.reach.scores],
+        [(s.value, s.copies) for s in run.planted.secrets],
         [version(library) for library in ("torch", "transformers", "peft")],
     )
 

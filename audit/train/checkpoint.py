@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from audit.core import stages
 from audit.core.checkpoint import Checkpoint, State
 from audit.core.digest import key_of
 from audit.core.errors import first_line
@@ -59,10 +59,9 @@ class FileCheckpoint(Checkpoint):
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Remove the file, and what a kill left of one."""
-        for path in (self._path, _partial(self._path)):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        """Remove the file."""
+        with contextlib.suppress(OSError):
+            self._path.unlink()
 
 
 def _write(path: Path, identity: str, state: State) -> None:
@@ -70,11 +69,8 @@ def _write(path: Path, identity: str, state: State) -> None:
     tensors = {n: v.detach().cpu().contiguous() for n, v in state.items() if isinstance(v, Tensor)}
     values = json.dumps({n: v for n, v in state.items() if n not in tensors})
     about = {"of": identity, "values": values, "digest": _digest(tensors, values)}
-    partial = _partial(path)
-    partial.unlink(missing_ok=True)
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    save_file(tensors, partial, about)
-    partial.replace(path)
+    with stages.replacing(path) as partial:
+        save_file(tensors, partial, about)
 
 
 def _read(path: Path, identity: str) -> dict[str, Any]:
@@ -95,10 +91,6 @@ def _digest(tensors: Mapping[str, Tensor], values: str) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _partial(path: Path) -> Path:
-    return path.with_suffix(".partial")
 
 
 def _version(package: str) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from audit.core import stages
 from audit.core.counts import Counts, least
 from audit.core.errors import DamagedError
-from audit.core.files import read_json, write_atomically
+from audit.core.files import read_json
 from audit.core.model import PreTrainedModel
 from audit.models.adapters import own_weights
 
@@ -61,7 +62,7 @@ def counted_of(before: str, model: PreTrainedModel, counts: Counts) -> Counted:
 
 def write(counted: Counted, path: Path) -> None:
     """Write the file of a training."""
-    write_atomically(path, json.dumps(asdict(counted)), private=True)
+    stages.write(path, json.dumps(asdict(counted)))
 
 
 def read(path: Path) -> Counted | None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from safetensors.torch import save_file, save_model
 
+from audit.core import stages
 from audit.core.counts import Counts
 from audit.core.model import PreTrainedModel
 from audit.core.progress import Remark, StepProgress
@@ -51,7 +51,6 @@ def workers_for(
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
     """Train every task whose weights are not there yet on these workers, as `train_all` does."""
     for independent in _missing(tasks, place):
-        _clear(independent)
         place.train(_train, independent, report)
 
 
@@ -70,21 +69,18 @@ def _save(
     model: PreTrainedModel, best: BestStep | None, learnt: counted.Counted, task: Task
 ) -> None:
     """Write the best step and what was learnt from, and then the weights: they end the task."""
-    partial = task.path.with_suffix(f".{os.getpid()}")
-    _write(model, partial)
-    if best is not None:
-        if is_adapted(model):
-            put(model, best.weights)
-        else:
-            model.load_state_dict(dict(best.weights))
-        whole = partial.with_suffix(f".best{os.getpid()}")
-        _write(model, whole, {SHARE: repr(best.share)})
-        whole.replace(task.best_path)
-    if not task.repeatable:
-        with task.draws_path.open("ab") as drawn:
-            drawn.write(b".")
-    counted.write(learnt, task.counted_path)
-    partial.replace(task.path)
+    with stages.replacing(task.path) as weights:
+        _write(model, weights)
+        if best is not None:
+            if is_adapted(model):
+                put(model, best.weights)
+            else:
+                model.load_state_dict(dict(best.weights))
+            with stages.replacing(task.best_path) as whole:
+                _write(model, whole, {SHARE: repr(best.share)})
+        if not task.repeatable:
+            stages.write(task.draws_path, b"." * (task.draws + 1))
+        counted.write(learnt, task.counted_path)
 
 
 def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = None) -> None:
@@ -93,15 +89,6 @@ def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = No
         save_file(own_weights(model), path, about)
     else:
         save_model(model, str(path), about)
-
-
-def _clear(tasks: Sequence[Task]) -> None:
-    """Remove weights that an attempt had written when it was killed: they are never released."""
-    begun = {task.path.stem for task in tasks}
-    for stages in {task.stages for task in tasks}:
-        for path in stages.glob("trained-*"):
-            if path.suffix != ".safetensors" and path.name.partition(".")[0] in begun:
-                path.unlink(missing_ok=True)
 
 
 def _work(task: Task) -> float:

@@ -10,7 +10,9 @@ from typing import Any
 from audit.accounting.table import recompute
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
+from audit.core.reach import Reach
 from audit.findings.controls import leaks_in, sight_by
+from audit.findings.shows import silence_over
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure.attacked import Attacked, of_release
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
@@ -94,6 +96,7 @@ class Derived:
             claim_tests=self.evidence.family.claims,
             leaked=leaked_overall(findings),
             claim=claim_overall(findings, guarantee),
+            silence=silence_over(findings),
         )
 
     def _attacked(self, one: OfAttack) -> Attacked:
@@ -101,7 +104,8 @@ class Derived:
         session = next(s for s in self.of.sessions if s["purpose"] == one.attack)
         spent = charges(self._rows(one.attack), session["answered"]) if one.charged else None
         ended = cut(session, self.guarantee.basis)
-        case = replace(case, guarantee=self.guarantee, cut=ended)
+        reach = Reach(**self.plan.get("silence", {}))
+        case = replace(case, guarantee=self.guarantee, cut=ended, reach=reach)
         return Attacked(case, one.seen, spent, session["budget"])
 
     def _utility(self) -> dict[str, Measure]:

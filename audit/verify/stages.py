@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from audit.core import stages
 from audit.core.digest import digest_of_json
 from audit.core.files import read_json
 from audit.measure.evidence_file import EvidenceFile, OfRelease
@@ -27,9 +28,18 @@ def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 
 def not_compared(folder: Path) -> Iterator[str]:
-    """State that the evidence has no stages to be compared with."""
+    """State that the evidence has no stages to be compared with, or who wrote them is not known."""
     if not (folder / "stages").is_dir():
         yield "stages/ is not here: evidence.json is not compared with what the sessions stored"
+    own, sessions = written_here(folder)
+    if own < sessions:
+        yield f"stages/: {sessions - own} of {sessions} sessions are not signed with your key"
+
+
+def written_here(folder: Path) -> tuple[int, int]:
+    """Count the sessions in stages/ that this user's key signed, and all sessions there."""
+    paths = sorted(folder.glob("stages/session-*.json"))
+    return sum(map(stages.is_signed, paths)), len(paths)
 
 
 def _evidence(release: OfRelease) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -11,7 +11,7 @@ from audit.results import sums
 from audit.verify.documents import Stated, stated
 from audit.verify.outcome import Verification
 from audit.verify.run import NOT_VERIFIABLE, collected, counted, of_run
-from audit.verify.stages import not_compared
+from audit.verify.stages import not_compared, written_here
 from audit.verify.sweep import of_sweep, seed_folders
 
 
@@ -26,7 +26,9 @@ def verify(folder: Path) -> Verification:
 
 def _run(run: Stated) -> Verification:
     lines = [*sums.altered(run.folder), *_contradiction(run), *of_run(run)]
-    verified = () if lines else (counted(run),)
+    own, sessions = written_here(run.folder)
+    signed = f"stages/: {own} of {sessions} sessions are signed with your key"
+    verified = () if lines else (counted(run), *([signed] if own else []))
     open_ = (*_of_another_version(run), *NOT_VERIFIABLE, *not_compared(run.folder))
     return Verification(tuple(lines), verified, open_)
 

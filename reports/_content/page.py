@@ -134,6 +134,14 @@ def _private(results: Results) -> list[Pair]:
     return [("Private tokens", f"{words.share(share)} of those trained on (policy {policy})")]
 
 
+def _planted(results: Results) -> list[Pair]:
+    share = results.corpus.planted_token_share
+    if not share:
+        return []
+    often = f"one token in {round(1 / share)}" if share < 0.4 else words.share(share)
+    return [("Invented text", f"{often} of what these models learn from is planted")]
+
+
 def _tested(results: Results, subjects: list[str]) -> list[Pair]:
     corpus, plan = results.corpus, results.plan
     return [
@@ -151,11 +159,22 @@ def _tested(results: Results, subjects: list[str]) -> list[Pair]:
             f"{words.integer(corpus.twins)} twins; "
             f"{words.integer(corpus.trained_users)} trained on in all",
         ),
+        *_planted(results),
         *_private(results),
         *_models(plan),
         ("Attacks", _attacks_run(results)),
+        *_reach(results.plan),
         ("Seed", ", ".join(dict.fromkeys(str(release.seed) for release in results.releases))),
     ]
+
+
+def _reach(plan: Mapping[str, Any]) -> list[Pair]:
+    """State how "no leak found" was made easier or harder to earn; nothing where it was not."""
+    table = plan.get("silence")
+    changed = table if isinstance(table, dict) else {}
+    usual = {"hits": "0.25", "scores": "0.333", "power": "0.8"}
+    parts = [f"{k} = {wording.setting(v)} (default {usual.get(k)})" for k, v in changed.items()]
+    return [("Silence, changed", ", ".join(parts))] if parts else []
 
 
 def _models(plan: Mapping[str, Any]) -> list[Pair]:

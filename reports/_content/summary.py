@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from audit.core.terms import Leaked, OnClaim
+from audit.core.terms import Leaked, OnClaim, Shown
 from audit.results import quoting, words
+from audit.results.measurement import Link
 from audit.results.schema import (
     Control,
     EpsilonLower,
@@ -18,8 +19,9 @@ from audit.results.schema import (
 from reports._content import unmeasured, verdicts, wording
 from reports._content.worst import MOST_ROWS
 
-LINES = 22  # of the table, beside a picture of at most ROWS rows; each further one takes two
+LINES = 25  # of the table, beside a picture of at most ROWS rows; each further one takes two
 ROWS = 5
+MOST_SPELLED = 2  # audited releases whose conditions are spelled out
 # The roles of references, in which "{}" is the audited defense, and their columns.
 _CONTROLS = (
     ("positive control of {}", "Unprotected", "its own models without the protection"),
@@ -56,13 +58,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """One release: its claim above its findings."""
+    """One release: its claim above its findings. conditions: of "no leak found", a line each."""
 
     name: str
     role: str
     claim: str
     anchor: str
     rows: list[Row]
+    conditions: list[str]
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Summary:
     @property
     def lines(self) -> int:
         """The length of the table in lines of print."""
-        return sum(1 + 3 * len(block.rows) for block in self.blocks)
+        return sum(1 + len(b.conditions) + 3 * len(b.rows) for b in self.blocks)
 
 
 def summary(results: Results, names: list[str]) -> Summary:
@@ -93,11 +96,35 @@ def summary(results: Results, names: list[str]) -> Summary:
         ]
         if rows or (not release.findings and not release.reference):
             claim, role = wording.claim(release.guarantee), wording.clip(release.role, 60)
-            blocks.append(Block(name, role, claim, anchor(index), rows))
+            shown = conditions(release, releases)
+            blocks.append(Block(name, role, claim, anchor(index), rows, shown))
     heads = ["Twins", *(head for _, head, _ in present)]
     meanings = [f"{head}: {meaning}." for _, head, meaning in present]
     notes = [_note(releases, len(chosen), meanings), *unmeasured.sentences(releases, names)]
     return Summary(heads, blocks, " ".join(notes))
+
+
+def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> list[str]:
+    """State what shows each condition of "no leak found", or why it is not shown.
+
+    Of more than MOST_SPELLED audited releases, the first missing one of each on one line.
+    """
+    silence = release.silence
+    if release.reference or silence is None:
+        return []
+    links = {"Contact": silence.contact, "Sight": silence.sight, "Reach": silence.reach}
+    if sum(not one.reference for one in releases) > MOST_SPELLED:
+        missing = (n for n, link in links.items() if link.state == Shown.NOT_SHOWN)
+        name = next(missing, "")
+        return [_condition(name, links[name]) if name else "Contact, sight and reach: shown."]
+    if silence.sight.state == Shown.NOT_NEEDED:
+        return [_condition("Contact", silence.contact), "Sight, reach: not needed beside a leak."]
+    return [_condition(name, link) for name, link in links.items()]
+
+
+def _condition(name: str, link: Link) -> str:
+    state = "shown" if link.state == Shown.SHOWN else "not shown"
+    return wording.clip(f"{name}: {state}. {link.by[:1].upper()}{link.by[1:]}", 240)
 
 
 def anchor(index: int) -> str:
@@ -155,7 +182,9 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
                 ranked.append((later > 0, mild, milder, place, i, j))
     chosen: set[tuple[int, int]] = set()
     for *_, i, j in sorted(ranked):
-        if 3 * (1 + len(chosen)) + len({i, *(block for block, _ in chosen)}) <= lines:
+        blocks = {i, *(block for block, _ in chosen)}
+        heads = sum(1 + len(conditions(releases[one], releases)) for one in blocks)
+        if 3 * (1 + len(chosen)) + heads <= lines:
             chosen.add((i, j))
     return chosen
 
@@ -254,8 +283,7 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
     if bound is not None and bound.value > 0:
         return f"so {at_least(bound)}"
     if finding.leaked == Leaked.NONE_FOUND and power.detectable_rate is not None:
-        rate = words.quantity(power.detectable_rate, finding.unit)
-        return f"a rate of {rate} would have been called a leak"
+        return "" if finding.silence is None else finding.silence.reach.by.rstrip(".")
     if (
         finding.leaked == Leaked.NONE_FOUND
         and bound is not None

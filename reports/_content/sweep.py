@@ -69,6 +69,7 @@ def _setting(results: Results, cell: Cell) -> ReleaseResult:
             "findings": cell.findings,
             "leaked": cell.leaked,
             "claim": cell.claim,
+            "silence": cell.silence,
             "sessions": sessions,
             "cost": cost,
         }

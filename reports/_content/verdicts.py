@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.results import words
+from audit.results import measurement, words
 from audit.results.schema import FindingResult
 
 LEAK, INSIDERS = str(Leaked.LEAK), str(Leaked.INSIDERS)
+REMOVED = f"not measured, {measurement.REMOVED}"
 REFUTED, NO_SEARCH = "claim refuted", "no search for leaks"
 ALARMS = (LEAK, INSIDERS, REFUTED)
 _CLAIMS = {
@@ -23,10 +24,12 @@ MEANINGS = {
     LEAK: "A test found that the release depends on what was planted, whatever was promised.",
     INSIDERS: "A test found that the release depends on what was planted, for those who have more "
     "access to it than it gives.",
-    "no leak found": "Nothing was told apart from chance, where the undefended model leaked; the "
-    "power says what could have been seen.",
+    "no leak found": "Nothing was told apart from chance, where contact, sight and reach were "
+    "shown. Never a proof that nothing leaks.",
     "inconclusive": "The controls or the trials do not suffice for an answer.",
     "not measured": "The release, or this run, does not offer what the measurement needs.",
+    REMOVED: "Nothing of what was planted was in the text that was trained on. What the removal "
+    "misses is not covered.",
     NO_SEARCH: "It compares what is charged with what is told, and looks for no planted secret.",
     REFUTED: "More was measured than the claim allows.",
     "claim not refuted": "The claim allows what was measured, which is no proof of it.",
@@ -45,6 +48,7 @@ _SHAPES = {
     "inconclusive": f'<circle cx="6" cy="6" r="4" {_LINE}/>'
     '<path d="M6 2a4 4 0 0 1 0 8z" fill="currentColor"/>',
     "not measured": f'<path d="M2 6h8" {_LINE}/>',
+    REMOVED: f'<path d="M2 6h8" {_LINE}/>',
     NO_SEARCH: f'<path d="M2 6h8" {_LINE}/>',
     REFUTED: f'<path d="{_TRIANGLE}" fill="currentColor"/>',
     "claim not refuted": f'<path d="M6 2 10.6 10.4H1.4z" {_LINE}/>',
@@ -63,6 +67,8 @@ def measured(finding: FindingResult) -> str:
 
 def leaked(finding: FindingResult) -> str:
     """Write what leaked."""
+    if finding.removed:
+        return REMOVED
     searched = finding.charge_test is None or not finding.charge_test.queries
     return str(finding.leaked) if searched else NO_SEARCH
 

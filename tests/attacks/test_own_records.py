@@ -18,7 +18,7 @@ from audit.core.evidence import Exhibits, Likelihoods, Successes
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Coins, Secret
 from audit.findings import Case, measurements_of
-from tests.simulations import most
+from tests.simulations import most, repeats
 
 ALPHABET = "^ >\nabcdefghijklmnopqrstuvwxyz0123456789"
 TOKENIZER = CharacterTokenizer(ALPHABET)
@@ -92,7 +92,7 @@ def knowing(records: Sequence[Record], public: Any = None) -> Knowledge:
 
 
 def attacked(
-    model: Knowing, asked: Sequence[Secret], knows: Knowledge, attack: OwnRecords = ATTACK
+    model: Any, asked: Sequence[Secret], knows: Knowledge, attack: OwnRecords = ATTACK
 ) -> dict[str, Any]:
     named = {}
     for one in attack.run(model, asked, knows):
@@ -169,13 +169,14 @@ def rejects(rule: Callable[[list[str], set[str]], list[float]], runs: int) -> fl
     return rejected / runs
 
 
-def test_base_that_writes_a_sixth_is_no_leak_and_would_be_without_symmetry() -> None:
+@repeats(40, 300)
+def test_base_that_writes_a_sixth_is_no_leak_and_would_be_without_symmetry(runs: int) -> None:
     """If text of users set aside counted as held out, none of them could be hit."""
     written = {f"user{i:03}" for i in range(0, 120, 6)}
-    fair = rejects(lambda users, _: [float(user in written) for user in users], 300)
-    unfair = rejects(lambda users, heads: [float(user in written & heads) for user in users], 300)
-    assert fair <= most(300)
-    assert unfair > 0.7
+    fair = rejects(lambda users, _: [float(user in written) for user in users], runs)
+    unfair = rejects(lambda users, heads: [float(user in written & heads) for user in users], runs)
+    assert fair <= most(runs)
+    assert unfair > 0.5
 
 
 def test_users_without_own_text_are_not_measured_whatever_the_coin() -> None:

@@ -14,7 +14,7 @@ from audit.findings import bounds, guesses
 from audit.findings.adjusted import adjusted
 from audit.findings.controls import BY_CONTROL
 from audit.findings.rejections import Family
-from audit.findings.shows import Shows
+from audit.findings.shows import Shows, silence_over
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.measurement import Link, Measurement, measured
 from audit.results.schema import (
@@ -170,4 +170,5 @@ def released(
         findings=results,
         leaked=leaked_overall(results),
         claim=claim_overall(results, guarantee),
+        silence=silence_over(results),
     )  # fmt: skip

@@ -19,6 +19,7 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, stored
 from audit.findings.settings import seed_p_value
+from audit.findings.shows import silence_over
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.measurement import Measurement
 from audit.results.schema import (
@@ -75,6 +76,7 @@ def released(
         "claim_tests": claims,
         "leaked": leaked_overall(findings),
         "claim": claim_overall(findings, guarantee),
+        "silence": silence_over(findings),
     }
 
 
@@ -376,7 +378,7 @@ NINE = made(finding(0.01, HALF), tests=9)
 OPEN = made(finding(0.01, HALF), QUIET_B, sensitive={**SENSITIVE, ("extraction", "b"): True},
             tests=9)  # fmt: skip
 TOO_FEW, ABOVE = "Too little was measured", "More than chance, but not beyond doubt"
-ALONE, BESIDE = "Without references no leak could", "The undefended model did not leak here"
+ALONE, BESIDE = "No reference models were run", "The undefended model did not leak by this"
 CALM = both(of_control(p_value=0.5, adjusted_p=0.5, leaked="inconclusive"),
             lambda d: d["releases"][1].update(leaked="inconclusive"))  # fmt: skip
 REFUSED: list[tuple[Results, Edit, str]] = [
@@ -394,6 +396,7 @@ REFUSED: list[tuple[Results, Edit, str]] = [
      "follows"),
     # no leak that is called one
     (made(QUIET), of_first(leaked="leak"), follows("no leak found")),
+    (made(QUIET), of_release(silence=None), "not those of its measures"),
     # silence that shows nothing
     (made(QUIET), of_first(p_value=None), follows("inconclusive", TOO_FEW)),
     (made(QUIET), of_first(least_p=0.0501), follows("inconclusive", TOO_FEW)),
@@ -761,7 +764,8 @@ def swept(cell: Mapping[str, Any], *releases: ReleaseResult) -> Results:
 def a_cell(release: ReleaseResult, **changes: Any) -> dict[str, Any]:
     return {
         "releases": [0], "utility": {}, "findings": release.findings, "leaked": release.leaked,
-        "claim": release.claim, "adjusted_p": seed_p_value(release), **changes,
+        "claim": release.claim, "adjusted_p": seed_p_value(release),
+        "silence": release.silence, **changes,
     }  # fmt: skip
 
 

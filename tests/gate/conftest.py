@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from audit.findings import guesses
+from audit.findings.shows import silence_over
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.measurement import measured
 from audit.results.schema import (
@@ -124,6 +125,7 @@ def release(defense: str, *judged: FindingResult, **changes: Any) -> ReleaseResu
         "findings": list(found),
         "leaked": leaked_overall(found),
         "claim": claim_overall(found, changes.get("guarantee", claim())),
+        "silence": silence_over(found),
     }
     return ReleaseResult(**{**fields, **changes})
 

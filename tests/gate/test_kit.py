@@ -105,7 +105,8 @@ def step(name: str) -> dict[str, Any]:
 
 def given(**inputs: str) -> dict[str, str]:
     """The variables of the action's step `Gate`, its inputs being `inputs` or the defaults."""
-    wanted = {name: entry["default"] for name, entry in ACTION["inputs"].items()} | inputs
+    wanted = {name: entry["default"] for name, entry in ACTION["inputs"].items()}
+    wanted |= {"base": ""} | inputs  # no pull request
     asked = re.findall(r"(\w+): \$\{\{ inputs\.([\w-]+) \}\}", yaml.safe_dump(step("Gate")["env"]))
     return {key: wanted[name] for key, name in asked}
 
@@ -130,6 +131,71 @@ def test_gitlab_installs_nothing_else(source: str, shell: Shell, job: Path) -> N
     assert done.stderr.startswith("audit-gate: set AUDIT_SOURCE to ")
     assert done.stderr.count("\n") == 1
     assert not (job / "words").exists()
+
+
+CHECKOUT = """
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a
+export GIT_COMMITTER_EMAIL=a@example.org GIT_CONFIG_NOSYSTEM=1
+git init -q . && echo 'seed = 0' > plan.toml && printf 'audits/\nbin/\n' > .gitignore
+printf '[[limit]]\nmetric = "hit_rate"\nmax = 0.01\n' > audit.toml
+printf '[tool.audit]\nseed = 0\n' > pyproject.toml
+git add . && git commit -qm base
+"""
+CHANGES = {  # of a pull request: what it commits, and how the job ends
+    "nothing": ("true", 1, "gate: FAIL"),
+    "a weaker policy": ("echo > audit.toml", 1, "gate: FAIL"),
+    "no policy": ("git rm -q audit.toml", 1, "gate: FAIL"),
+    "a lax limit": ("sed -i s/0.01/1.0/ audit.toml", 1, "gate: FAIL"),
+    "a run folder": ("git add -f audits/ci", 2, "audits/ci is committed"),
+    "a linked run folder": ("mv audits x; ln -s x audits", 2, "audits is a link"),
+    "other settings": ("sed -i s/0/1/ pyproject.toml", 2, "[tool.audit] in pyproject.toml"),
+    "linked settings": ("ln -sf plan.toml pyproject.toml", 2, "pyproject.toml is a link"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kit", ["github", "gitlab"])
+def test_pull_request_cannot_weaken_its_gate(
+    shell: Shell, job: Path, kit: str, change: str
+) -> None:
+    words, code, said = CHANGES[change]
+    executable(job / "bin" / "python", f'exec {shlex.quote(sys.executable)} "$@"')
+    request = [CHECKOUT, words, "git add . && git commit -qm request --allow-empty"]
+    if kit == "github":
+        kit_lines = ['bash "$CI/rules.sh"', step("Gate")["run"]]
+        variables = given()
+    else:
+        kit_lines = [*GITLAB["before_script"][-3:], *GITLAB["script"]]
+        variables = {key: str(value) for key, value in GITLAB["variables"].items()}
+    done = shell(
+        *request,
+        'export BASE="$(git rev-parse HEAD~1)" PLAN="" CI="$PROJECT/ci"',
+        'export GATE_BASE="$BASE" RULES="$PWD/rules"',
+        *kit_lines,
+        **{"PROJECT": str(PROJECT), "TMPDIR": str(job), **variables},
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+
+
+def test_full_run_folder_is_resumed_with_a_key_only(shell: Shell, job: Path) -> None:
+    rules = ["git init -q .", f"bash {shlex.quote(str(PROJECT / 'ci' / 'rules.sh'))}"]
+    asked = dict(BASE="", PLAN="plan.toml", POLICY="", BASELINE="", RUN="audits/ci", RULES="rules")
+    done = shell(*rules, **asked)
+    assert done.returncode == 2 and "is not empty; remove it, or set AUDIT_STAGE_KEY" in done.stderr
+    assert shell(*rules, **asked, AUDIT_STAGE_KEY="x" * 32).returncode == 0
+    assert shell(*rules, **{**asked, "RUN": "audits/new"}).returncode == 0
+
+
+def test_both_kits_take_the_rules_alike() -> None:
+    script = (PROJECT / "ci" / "rules.sh").read_text(encoding="utf-8").split("set -eu\n", 1)[1]
+    assert script in GITLAB["before_script"]
+
+
+def test_actions_of_others_are_pinned_by_digest() -> None:
+    used = [step["uses"] for step in ACTION["runs"]["steps"] if "uses" in step]
+    assert len(used) == 3
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", one) for one in used)
 
 
 def test_gitlab_has_no_default_source() -> None:

@@ -162,8 +162,8 @@ def test_a_limit_allows_no_leak_that_its_figure_hides(make: SimpleNamespace) -> 
 
 
 def test_a_pattern_limits_leaks_and_no_charges(make: SimpleNamespace) -> None:
-    share = make.rate(90, metric="charges").model_copy(
-        update={"charge_test": ChargeTest(queries=9, exceeded=0), "leaked": "not measured"}
+    share = make.rate(90, metric="charges").changed(
+        charge_test=ChargeTest(queries=9, exceeded=0), leaked="not measured"
     )
     release = make.release("x", make.rate(0), share)
     found = states(make, release, limit=(Limit(0.5),), empirical=False)
@@ -191,9 +191,9 @@ def test_one_user_who_leaks_completely_breaks_a_limit_on_the_largest_exposure(
     """The median of the others passes the same limit."""
     bits = {"attack": "exposure", "unit": "bits", "sides": 2, "k": None, "n": 60}
     shown = {"value": 1.1, "ci": (0.7, 1.6), "leaked": "inconclusive"}
-    median = make.rate(0, metric="exposure_1_copy").model_copy(update={**bits, **shown})
+    median = make.rate(0, metric="exposure_1_copy").changed(**bits, **shown)
     name = {"metric": "largest_exposure_1_copy", "leaked": "leak"}
-    largest = median.model_copy(update={**name, "value": 19.93, "ci": (19.93, 19.93)})
+    largest = median.changed(**name, value=19.93, ci=(19.93, 19.93))
     release = make.release("x", median, largest)
     limits = tuple(
         Limit(10.0, metric=metric) for metric in ("exposure_1_copy", "largest_exposure_1_copy")

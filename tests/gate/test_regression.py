@@ -12,6 +12,7 @@ import pytest
 
 from audit.core.corpus import Corpus, Record
 from audit.core.model import ModelFolder
+from audit.core.terms import Leaked
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Policy, Regression
@@ -125,7 +126,7 @@ def test_an_extreme_is_not_compared_between_runs(make: SimpleNamespace) -> None:
 
     found = states(held(make, run(3.0), run(19.93)))
     assert not any("largest" in name for name in found)
-    found = states(held(make, run(3.0), run(19.93, leaked="leak")))
+    found = states(held(make, run(3.0), run(19.93, leaked=Leaked.LEAK)))
     assert found["leak/submix/exposure.largest_exposure_1_copy"] == State.FAIL
 
 

@@ -4,11 +4,15 @@ import math
 import shutil
 from pathlib import Path
 
+import pytest
+
 from audit import policies
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
 from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
+from audit.core.reach import Reach
 from audit.core.secret import KINDS, Planting
 from audit.corpora.loading import load
 from audit.models.loading import describe
@@ -69,6 +73,7 @@ def test_every_field_of_a_plan_changes_its_hash():
         "policy": [policies.named("digits,miss=0.5")],
         "training": [*each_changed(plan.training)],
         "text": [Text(7, 8)],
+        "reach": [Reach(hits=0.2), Reach(scores=0.2), Reach(power=0.9)],
     }
     for name in (f.name for f in dataclasses.fields(Plan) if f.compare):
         values = others[name] if name in others else [changed(getattr(plan, name))]
@@ -336,6 +341,25 @@ def test_an_execution_has_defaults_or_is_refused():
     assert execution(given) == Execution(Path("x"), ("json",), 2, False)
     wrong = ({"format": ("htm",)}, {"format": ("_page",)}, {"workers": -1})
     refusals(execution, [(settings, "") for settings in wrong])
+
+
+def test_silence_is_stricter_or_laxer_and_never_free() -> None:
+    usual = planned(silence={"hits": 0.25, "power": 0.8})
+    assert usual.hash == planned().hash and "silence" not in usual.document
+    stricter = planned(silence={"scores": 0.2, "power": 0.9})
+    assert stricter.document["silence"] == {"scores": 0.2, "power": 0.9}
+    assert stricter.reach.hits == 0.25 and "--plan PLAN.toml" in stricter.command
+    for table, why in {
+        "hits": [(0.6, "silence: hits is 0.6; it must be above 0 and at most 0.5"),
+                 (0, "hits is 0"), ("nan", "hits is nan"), ("inf", "hits is inf"),
+                 ("few", "expected a number")],
+        "power": [(1, "power is 1.0"), (0.4, "at least 0.5 and below 1")],
+        "score": [(0.2, "silence: unknown key 'score'; did you mean 'scores'?")],
+    }.items():  # fmt: skip
+        for value, message in why:
+            with pytest.raises(UsageError) as raised:
+                planned(silence={table: value})
+            assert message in str(raised.value)
 
 
 def test_controls_run_as_references() -> None:

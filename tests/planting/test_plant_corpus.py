@@ -169,7 +169,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
-    left = tmp_path / ".t.partial"
+    left = tmp_path / ".t.0123abcd.partial"
     left.mkdir()
     (left / "test.jsonl").write_text("half")
     writing.write([Record("u", "one")], tmp_path / "t")
@@ -194,7 +194,7 @@ def plant(tmp_path: Path) -> Callable[..., str]:
 def test_a_kill_leaves_the_manifest_alone(
     tmp_path: Path, plant: Callable[..., str], monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -381,6 +381,17 @@ def test_a_value_lies_in_its_space():
     }
 
 
+def test_taken_values_are_drawn_again_and_others_stay() -> None:
+    words, people = wording("code", 0), [f"u{i}" for i in range(50)]
+    free = [s.value for s in drawn("code", words, digits(1), (1,), people, 7, len)]
+    rest = [s.value for s in drawn("code", words, digits(1), (1,), people, 7, len, {*"01234567"})]
+    assert set(free) == {*"0123456789"} and set(rest) == {"8", "9"}
+    again = [s.value for s in drawn("code", words, digits(1), (1,), people, 7, len, {"x"})]
+    assert again == free
+    whole = [s.value for s in drawn("code", words, digits(1), (1,), people[:3], 7, len, {*free})]
+    assert len(whole) == 6  # a space without others has its own
+
+
 @pytest.mark.parametrize("count", [3, 7])  # found one by one, or all in a random order
 def test_others_are_uniform_without_replacement(count):
     draw = Draw(Space((("a", "b"), ("c", "d", "e", "f"))), "bd")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from audit.findings.shows import beside_leak, not_shown
 from audit.results.schema import ReleaseResult
 from reports import Report
 from reports._content import page as pages
@@ -132,3 +133,33 @@ def test_a_stronger_attack_is_marked() -> None:
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (
         page.details[0].groups[0].notes[0].facts
     )
+
+
+def test_page_one_states_conditions_of_silence_for_each_audited_release() -> None:
+    """A line each; of many releases the first that is missing; beside a leak its contact alone."""
+    quiet, none = make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)), not_shown("Why.")
+    (block,) = page_of(quiet).summary.blocks
+    assert [line.split(".")[0] for line in block.conditions] == [
+        "Contact: shown", "Sight: shown", "Reach: shown",
+    ]  # fmt: skip
+    blind = quiet.changed(silence=quiet.silence.changed(sight=none))
+    (block,) = page_of(blind).summary.blocks
+    assert block.conditions[1] == "Sight: not shown. Why."
+    many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
+    lines = [block.conditions for block in page_of(*many).summary.blocks]
+    assert lines == [["Contact, sight and reach: shown."], ["Sight: not shown. Why."],
+                     ["Contact, sight and reach: shown."]]  # fmt: skip
+    found = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
+    leak = make.release("none", make.guarantee(8.0), found)
+    assert page_of(leak).summary.blocks[0].conditions[1].startswith("Sight, reach: not needed")
+    assert not page_of(quiet, quiet.changed(reference=True)).summary.blocks[1:]
+
+
+def test_page_one_states_what_was_planted_and_what_silence_needs() -> None:
+    run = make.run(make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)))
+    assert not {"Invented text", "Silence, changed"} & dict(Report(run).page.tested).keys()
+    corpus = run.corpus.changed(planted_token_share=0.142)
+    run = run.changed(corpus=corpus, plan={**run.plan, "silence": {"hits": 0.5}})
+    tested = dict(Report(run).page.tested)
+    assert tested["Invented text"].startswith("one token in 7 of what these models learn from")
+    assert tested["Silence, changed"] == "hits = 0.5 (default 0.25)"

@@ -151,12 +151,9 @@ def test_killed_it_resumes_to_the_same_results(
     assert comparable(folder) == comparable(alone)
 
 
-def test_another_model_on_the_same_base_is_another_plan(
-    made: Made, audit: Audit, refused: Refused, tmp_path: Path
-) -> None:
-    base = f"as_is:base={BASE}"
-    assert audit(*command(made, tmp_path / "out", "--no-references", defense=base))[0] == 0
-    other = command(made, tmp_path / "out", "--no-references", "--model", BASE, defense=base)
+def test_another_model_is_another_plan(made: Made, alone: Path, refused: Refused) -> None:
+    attacks = ("--attack", "membership", "--attack", QUICK)
+    other = command(made, alone, *attacks, "--model", BASE)
     assert "holds a run of another plan" in refused(*other)
 
 
@@ -301,7 +298,13 @@ def test_a_corpus_that_others_changed_is_read_and_said_so(
     assert "Of 24 planted code copies 23 stand in the corpus (1 missing)" in told
 
 
-@pytest.mark.parametrize("named", ["by the adapter", "by the user", "embedded"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "by the adapter",
+        *(pytest.param(n, marks=pytest.mark.full) for n in ("by the user", "embedded")),
+    ],
+)
 def test_an_adapter_is_audited_on_its_base(
     made: Made, audit: Audit, tmp_path: Path, named: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -81,9 +82,8 @@ def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
         return replace(mixed, costs=mixed.costs / 2)
 
     monkeypatch.setattr(Mixing, "mix", half)
-    (tmp_path / "false" / "stages").mkdir(parents=True)
-    for stage in (tmp_path / "honest" / "stages").glob("trained-*"):
-        (tmp_path / "false" / "stages" / stage.name).hardlink_to(stage)
+    trained = shutil.ignore_patterns("session-*", "spike-*", "mask.key", "owner-*")
+    shutil.copytree(tmp_path / "honest" / "stages", tmp_path / "false" / "stages", ignore=trained)
     finding = found(ran(tmp_path / "false"))["submix"]
     assert finding.value == pytest.approx(2.0, abs=2e-3)
     assert f"{finding.n} queries" in finding.sentence and "beyond their charge" in finding.sentence

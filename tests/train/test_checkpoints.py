@@ -107,7 +107,7 @@ def full(*values: Any) -> Any:
 
 
 def files(stages: Path) -> dict[str, object]:
-    return {path.name: content(path) for path in stages.iterdir()}
+    return {path.name: content(path) for path in stages.iterdir() if path.is_file()}
 
 
 def content(path: Path) -> object:
@@ -336,7 +336,7 @@ def test_it_is_private_and_holds_no_code(
     one = task(base, "dp_sgd", tmp_path)
     dies(monkeypatch, one, 2, 1)
     assert one.checkpoint_path.stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in tmp_path.iterdir()] == [one.checkpoint_path.name]
+    assert {*tmp_path.glob("*.*")} == {one.checkpoint_path}
     with safe_open(one.checkpoint_path, framework="np") as file:
         assert json.loads(file.metadata()["values"])["steps"] == 2
 
@@ -405,7 +405,7 @@ def test_with_system_noise_a_training_starts_anew(
             train_all([one], 1, silent)
     assert one.before is not None
     finished = one.before.path.read_bytes()
-    assert {*tmp_path.iterdir()} == {one.before.counted_path, one.before.path}
+    assert {*tmp_path.glob("*.*")} == {one.before.counted_path, one.before.path}
 
     saved: list[Any] = []
     monkeypatch.setattr(FileCheckpoint, "save", lambda self, state: saved.append(state))
@@ -431,11 +431,9 @@ def test_unfinished_weights_are_never_released(
         patch.setattr(train, "_write", dying)
         with pytest.raises(Killed):
             train_all([one], 1, silent)
-    (left,) = tmp_path.iterdir()
-    left.rename(left.with_suffix(".1"))  # of a process of another number
-    assert left.suffix != ".safetensors"
+    assert not list(tmp_path.iterdir())
     train_all([one], 1, silent)
-    assert {*tmp_path.iterdir()} == {one.counted_path, one.path, one.draws_path}
+    assert {*tmp_path.glob("*.*")} == {one.counted_path, one.path, one.draws_path}
     assert one.draws == 1
 
 
@@ -510,7 +508,7 @@ def test_other_checkpoints_are_passed_over_with_a_line(
     assert loaded is not None and torch.equal(loaded.pop("weights/w"), state["weights/w"])  # type: ignore[attr-defined, arg-type]
     assert loaded == {n: v for n, v in state.items() if n != "weights/w"}
     assert told == ["goes on from its checkpoint"]
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.*")
     with monkeypatch.context() as patch:  # other code has another key, or other random numbers
         patch.setattr(module, "_version", lambda package: "1.0")
         FileCheckpoint(task(base, "dp_sgd", tmp_path), told.append).save(dict(state))

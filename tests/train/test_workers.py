@@ -53,7 +53,7 @@ def pupils(base: ModelFolder, stages: Path) -> list[Task]:
 
 
 def files(stages: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in stages.iterdir()}
+    return {path.name: path.read_bytes() for path in stages.iterdir() if path.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,7 @@ def _cell(places: list[int], releases: Sequence[ReleaseResult], together: Agreem
         utility=utility,
         findings=findings,
         adjusted_p=together.adjusted_p,
+        silence=shows.silence_over(findings),
         leaked=leaked_by_setting(findings, releases),
         claim=claim_overall(findings, together.claim),
     )
@@ -285,6 +286,7 @@ def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
     largest = [f.power.largest_epsilon for f in per_seed if f.power.largest_epsilon is not None]
     known = [rate for rate in rates if rate is not None]
     return Power(
+        needed=per_seed[0].power.needed,
         smallest_rate=_smallest_rate(per_seed),
         detectable_rate=max(known) if len(known) == len(rates) else None,
         largest_epsilon=min(largest, default=None),

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import audit
+from audit.core import writing
 from audit.core.corpus import Corpus
 from audit.core.digest import digest_of_json
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.files import write_atomically
 from audit.core.model import ModelFolder
-from audit.core.progress import WHOLE, StepProgress
+from audit.core.progress import WHOLE, Remark, StepProgress
 from audit.corpora import loading as corpora
 from audit.corpora.reading import Reading
 from audit.findings import stored
@@ -35,6 +35,7 @@ from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
+from audit.results import own
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results
 from audit.run import pipeline as running
@@ -104,6 +105,8 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
         prepare(plan, folder.stages)
     with folder.alone(), folder.marked(sweep.document):
         with folder.held(sweep.document):
+            for line in folder.admit():
+                report(Remark(line), 0.0)
             homes = [seed_folder(plan, folder) for plan in sweep.plans]
         pairs = zip(sweep.plans, homes, strict=True)
         runs = [
@@ -113,7 +116,7 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
         document = {**sweep.document, "hash": sweep.hash}
         seeds = [(one.seed, one.hash) for one in sweep.plans]
         results = together(document, PLAN_FILE, seeds, runs, time.monotonic() - began)
-        write_atomically(folder.path / PLAN_FILE, sweep.plan_file)
+        writing.write_atomically(folder.path / PLAN_FILE, sweep.plan_file)
         running.write(results, execution.formats, folder.path, report)
     return results
 
@@ -121,9 +124,9 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
 def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
     """Make the run folder of one seed: its own ledger and results; the sweep's stages."""
     folder = RunFolder(sweep.path / "seeds" / str(plan.seed), plan.hash)
-    folder.path.mkdir(parents=True, exist_ok=True)
+    writing.make_folder(folder.path)
     if not (folder.stages.is_symlink() or folder.stages.exists()):
-        folder.stages.symlink_to(Path("..", "..", "stages"), target_is_directory=True)
+        folder.stages.symlink_to(own.OF_A_SWEEP, target_is_directory=True)
     return folder
 
 
@@ -133,6 +136,7 @@ def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgr
         report("finished", 1.0)
         return finished
     running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, report)
+    folder.seal()
     return stored.load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
 
 
@@ -149,9 +153,11 @@ def _of_seed(report: StepProgress, seed: int, place: int, seeds: int) -> StepPro
 
 
 def finished_results(folder: RunFolder) -> Results | None:
-    """Load the results of a seed that these versions finished; None where none did."""
+    """Load the results of a seed that these versions finished for this user; else None."""
     manifest = run_record(folder.path) or {}
     if (manifest.get("status"), manifest.get("hash")) != ("complete", folder.plan_hash):
+        return None
+    if not folder.sealed:
         return None
     with contextlib.suppress(UsageError):
         results = stored.load(folder.path / "results.json")

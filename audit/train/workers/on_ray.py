@@ -11,24 +11,25 @@ store until all tasks of the round are trained.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from audit.core import stages
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.progress import StepProgress
 from audit.core.training import Question
+from audit.models.hostile_folder import OPENED
 from audit.train.task import Task
 from audit.train.workers.place import Train, Workers
 from audit.train.workers.ray_worker import ask_again, train_and_ask, train_remotely
 from audit.train.workers.remote_teachers import RemoteTeachers
 
 RETRIES = 3  # how many workers a task may lose
-MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
+MODEL_FILES = ("*.safetensors", *OPENED)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class _Cluster:
             waiting[sent] = task
         for task, files in _done(waiting):
             for name, weights in files.items():  # its own weights last
-                _keep(task.path.with_name(name), weights)
+                stages.write(task.path.with_name(name), weights)
             report(task.training.label, 1.0)
 
     def ask(self, question: Question, wanted: Mapping[Path, Task], report: StepProgress) -> None:
@@ -94,8 +95,8 @@ class _Cluster:
         new = files.keys() - self.kept.keys()
         for task, (answer, learnt) in _done(self._asked([ray.put(question)], wanted.values())):
             if learnt is not None:
-                _keep(task.counted_path, learnt)
-            _keep(files[task.path], answer)
+                stages.write(task.counted_path, learnt)
+            stages.write(files[task.path], answer)
             if task.path in new:
                 report(task.training.label, 1.0)
 
@@ -155,9 +156,3 @@ def _files(base: ModelFolder) -> dict[str, bytes]:
     """Read the files of a model folder that loading needs, by name."""
     paths = [path for pattern in MODEL_FILES for path in base.path.glob(pattern)]
     return {path.name: path.read_bytes() for path in paths}
-
-
-def _keep(path: Path, content: bytes) -> None:
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_bytes(content)
-    partial.replace(path)

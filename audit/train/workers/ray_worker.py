@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
@@ -12,9 +14,11 @@ from typing import Any
 
 from safetensors.torch import save
 
+from audit.core import stage_key
 from audit.core.errors import UsageError
 from audit.core.scratch import remove_abandoned, scratch
 from audit.core.training import Question
+from audit.core.writing import make_folder, write_atomically
 from audit.models import this_process
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import Task
@@ -38,7 +42,7 @@ def train_remotely(
 
     with _brought(task, model, place) as there:
         for name, weights in sources:
-            (there.stages / name).write_bytes(ray.get(weights))
+            write_atomically(there.stages / name, ray.get(weights), private=True)
         train(there, _silent)
         every = (there.counted_path, there.best_path, there.path)
         files = [path for path in every if path.exists()]
@@ -69,7 +73,7 @@ def ask_again(
 ) -> tuple[bytes, None]:
     """Return the answer of a teacher with these weights, of which it is known what it learnt."""
     with _brought(task, model, place) as there:
-        there.path.write_bytes(weights)
+        write_atomically(there.path, weights, private=True)
         return _answer(there, question), None
 
 
@@ -93,10 +97,12 @@ def _brought(task: Task, model: Sequence[Any], place: Path | None) -> Iterator[T
     remove_abandoned(parent)
     with scratch(parent) as private:
         base, stages = private / "model", private / "stages"
-        base.mkdir()
-        stages.mkdir()
+        # what is signed here is signed again where it is kept
+        os.environ.setdefault(stage_key.VARIABLE, secrets.token_hex(32))
+        make_folder(base, private=True)
+        make_folder(stages, private=True)
         for name, content in ray.get(model[0]).items():
-            (base / name).write_bytes(content)
+            write_atomically(base / name, content, private=True)
         there = replace(task, base=replace(task.base, path=base), stages=stages)
         there = replace(there, checkpoint_every=inf)  # it would be lost with this worker
         if there.key != task.key:

@@ -92,12 +92,17 @@ def test_heldout_users_get_no_coin_and_size_knows_none(tmp_path: Path) -> None:
 
 
 def test_corpus_before_coins_is_the_one_that_was_given(tmp_path: Path) -> None:
-    made, read = Planted(tmp_path), corpora.load_planted
-    whole = read(str(made.corpus), EMBEDDED_FOLDER)
-    whole = replace(whole, aside=own.read(made.own, made.manifest))
-    before = made.record.before_coins(whole).records
+    """However the coins fall: what an attack compares with knows none."""
+    made = Planted(tmp_path)
     given = Counter((str(line["user"]), str(line["text"])) for line in LINES)
-    assert Counter((record.user, record.text) for record in before) == given
+    whole = corpora.load_planted(str(made.corpus), EMBEDDED_FOLDER)
+    whole = replace(whole, aside=own.read(made.own, made.manifest))
+    everybody = replace(whole, records=made.record.before_coins(whole).records)
+    for step in (1, 2, 3):
+        present = {user: i % step == 0 for i, user in enumerate(made.own.coins.present)}
+        tossed = replace(made.own, coins=replace(made.own.coins, present=present))
+        before = made.record.before_coins(tossed.kept(everybody)).records
+        assert Counter((record.user, record.text) for record in before) == given
 
 
 def test_a_secret_is_all_records_of_a_user_for_both_second_coins(tmp_path: Path) -> None:

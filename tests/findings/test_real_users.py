@@ -1,0 +1,186 @@
+"""Real users with coins: no false leaks, and nearly all that the coins can bound.
+
+A mailbox is made of numbers: how well a model knows each record, given who was trained on. People
+quote each other, some write the same, and a filter drops what it has seen before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from attacks.membership import Membership
+from attacks.own_records import OwnRecords
+from attacks.scores.own_targets import own_target
+from audit import findings
+from audit.accounting.gaussians import Gaussians
+from audit.core.evidence import Evidence, Likelihoods, Scores, Successes
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret
+from audit.findings import Case, bounds, measurements_of
+from audit.findings.adjusted import adjusted
+from audit.findings.families import NONE, family_of
+from audit.findings.rejections import rejections
+from audit.results.schema import GuaranteeResult
+from audit.statistics import roc
+from defenses.training.stated_claim import stated
+from tests.findings.by_hand import promise
+from tests.simulations import most, repeats
+
+USERS = 120
+CLAIM = GuaranteeResult.of(promise(8.0))
+
+
+@dataclass(frozen=True)
+class Mailbox:
+    """Records of users, each a number of a text; quoted ones stand with several users."""
+
+    texts: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def drawn(cls, draws: np.random.Generator, quoted: float, alike: float) -> Mailbox:
+        """Draw 1 to 12 texts each; a share is quoted from others, a share of users writes alike."""
+        own = [[100 * user + j for j in range(draws.integers(1, 13))] for user in range(USERS)]
+        for user in range(USERS):
+            if draws.random() < alike:
+                own[user] = own[draws.integers(USERS)]
+                continue
+            for j in range(len(own[user])):
+                if draws.random() < quoted:
+                    own[user][j] = draws.choice(own[draws.integers(USERS)])
+        return cls(tuple(map(tuple, own)))
+
+    def known(self, heads: np.ndarray, filtered: bool, draws: np.random.Generator) -> np.ndarray:
+        """Draw how well a model knows each text: those trained on, and not dropped as repeated."""
+        often = dict.fromkeys({text for own in self.texts for text in own}, 0)
+        for user in np.flatnonzero(heads):
+            for text in self.texts[user]:
+                often[text] += 1
+        gains = np.zeros(100 * USERS)
+        for text, count in often.items():
+            seen = count > 0 and not (filtered and count > 1 and draws.random() < 0.5)
+            gains[text] = draws.normal(1.5 if seen else 0.0, 0.3)
+        return gains
+
+    def secrets(self) -> tuple[Secret, ...]:
+        return tuple(
+            Secret("own", "", f"{user}", "", None, len(own), f"{user}", slot, tuple(map(str, own)))
+            for user, own in enumerate(self.texts)
+            for slot in (0, 1)
+        )
+
+
+def scores(secrets: Sequence[Secret], gains: np.ndarray) -> list[Scores]:
+    """The two scores of each user, as membership reduces those of the records."""
+    target = own_target(secrets)
+    assert target is not None
+    of_records = np.array([gains[int(text)] for _, text in target.records.texts])
+    return [
+        Scores(f"{name}_ratio", "own", values, named=name == "mean", kind="own")
+        for name, values in target.of_users(of_records)
+    ]
+
+
+def coins(heads: np.ndarray) -> Coins:
+    return Coins(
+        {f"{u}": bool(here) for u, here in enumerate(heads)}, {f"{u}": 0 for u in range(USERS)}
+    )
+
+
+def leaks(
+    secrets: Sequence[Secret], evidence: Sequence[Evidence], heads: np.ndarray, seed: int
+) -> bool:
+    """Whether anything is called a leak by all tests of both attacks."""
+    shapes = [*Membership().shape(secrets, True), *OwnRecords().shape(secrets, True)]
+    size = sum((family_of([one], secrets) for one in shapes), NONE)
+    case = Case(
+        "own", tuple(secrets), coins(heads), 1e-5, seed, Access.DISTRIBUTION, tests=size.tests,
+        claim_tests=size.claims, guarantee=CLAIM,
+    )  # fmt: skip
+    found = adjusted(
+        measurements_of(evidence, case),
+        findings.tests_of(evidence, case),
+        case.heads,
+        CLAIM,
+        size,
+        seed,
+    )
+    return bool(rejections(found, CLAIM, size).leaking)
+
+
+@repeats(4, 300)
+def test_model_that_knows_no_coin_is_no_leak(runs: int) -> None:
+    """It was trained under other coins: its scores depend on users, quotes and the filter alone."""
+    draws = np.random.default_rng(11)
+    mailbox = Mailbox.drawn(draws, quoted=0.2, alike=0.1)
+    secrets, wrong = mailbox.secrets(), 0
+    gains = mailbox.known(draws.random(USERS) < 0.5, True, draws)
+    own = scores(secrets, gains)
+    won = (np.round(own[1].values, 6) > 1.2).astype(float)
+    evidence = [
+        *own,
+        Successes("own_sampled", "share", won, None, Access.GENERATE, "own"),
+        Likelihoods(-20 + 10 * own[1].values.clip(0, 1.9), kind="own"),
+    ]
+    for seed in range(runs):
+        wrong += leaks(secrets, evidence, draws.random(USERS) < 0.5, seed)
+    assert wrong / runs <= most(runs)
+
+
+@repeats(3, 20)
+def test_model_that_memorises_gives_most_of_the_largest_bound(runs: int) -> None:
+    """Of the bound that 120 coins can carry, with one record in twenty quoted from others."""
+    draws, shares = np.random.default_rng(5), []
+    largest = bounds.largest(USERS, 1e-5)
+    for _ in range(runs):
+        mailbox = Mailbox.drawn(draws, quoted=0.05, alike=0.0)
+        heads = draws.random(USERS) < 0.5
+        secrets = mailbox.secrets()
+        evidence = scores(secrets, mailbox.known(heads, True, draws))
+        case = Case("own", secrets, coins(heads), 1e-5, 0, Access.DISTRIBUTION)
+        found = measurements_of(evidence, case)
+        best = max(f.epsilon_lower.value for f in found if f.epsilon_lower is not None)
+        assert leaks(secrets, evidence, heads, 0)
+        shares.append(best / (largest or 1))
+    assert np.median(shares) >= 0.8
+
+
+def test_users_who_wrote_the_same_are_units_of_their_own() -> None:
+    """Equal scores of a user who stays and one who does not are a tie, and nobody is left out."""
+    mailbox = Mailbox(tuple((100 * (user // 2),) for user in range(USERS)))
+    heads = np.arange(USERS) % 2 == 0
+    evidence = scores(mailbox.secrets(), np.arange(100.0 * USERS))
+    case = Case("own", mailbox.secrets(), coins(heads), 1e-5, 0, Access.DISTRIBUTION)
+    area = next(f for f in measurements_of(evidence, case) if f.metric == "own_mean_ratio_auc")
+    assert area.value == 0.5 and area.n == USERS
+
+
+def test_unit_is_the_user_and_not_the_record() -> None:
+    """The AUC of users' means by hand: one user with a hundred records counts once."""
+    mailbox = Mailbox(
+        tuple(tuple(100 * u + j for j in range(99 if u == 3 else 1)) for u in range(USERS))
+    )
+    draws = np.random.default_rng(2)
+    gains, heads = draws.normal(size=100 * USERS), draws.random(USERS) < 0.5
+    means = np.array([np.mean(gains[list(own)]) for own in mailbox.texts])
+    case = Case("own", mailbox.secrets(), coins(heads), 1e-5, 0, Access.DISTRIBUTION)
+    found = measurements_of(scores(mailbox.secrets(), gains), case)
+    area = next(f for f in found if f.metric == "own_mean_ratio_auc")
+    assert area.n == USERS and area.blind is None
+    assert area.value == pytest.approx(roc.auc(means[heads], means[~heads]).value, abs=1e-6)
+
+
+def test_claim_of_unknown_size_is_tested_by_its_epsilon_alone() -> None:
+    """Whoever fixed N after the coins ran another mechanism under other coins."""
+    mailbox = Mailbox(tuple((100 * user,) for user in range(USERS)))
+    evidence = scores(mailbox.secrets(), np.arange(100.0 * USERS))
+    heads = np.arange(USERS) % 2 == 0
+    claim = stated("1e-5:user:add_or_remove", (Gaussians(1.0, 100, 0.1),))
+    case = Case(
+        "own", mailbox.secrets(), coins(heads), 1e-5, 0, Access.DISTRIBUTION, guarantee=claim
+    )
+    found = [f for f in measurements_of(evidence, case) if f.epsilon_lower is not None]
+    assert found and all(f.claim_test is None for f in found)

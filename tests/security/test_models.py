@@ -1,0 +1,276 @@
+"""A stranger's model folder names no code and no file outside, and can hold up nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.time_limit import in_time
+from audit.models import template_process
+from audit.models.external_model import describe_external
+from audit.models.hostile_folder import check_tokenizer
+from audit.models.loading import describe, hash_of, load_weights
+from audit.models.template_process import TemplateProcess
+
+WEIGHT = "transformer.wte.weight"
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return shutil.copytree(EMBEDDED_FOLDER / "public_model", tmp_path / "model")
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(UsageError) as error:
+        call()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def described(folder: Path) -> Any:
+    return describe(str(folder), EMBEDDED_FOLDER)
+
+
+def change(file: Path, **settings: Any) -> None:
+    document = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**document, **settings}))
+
+
+def indexed(folder: Path, name: str) -> None:
+    """Split the weights into two files; the index names `name` for one tensor."""
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    save_file({WEIGHT: weights.pop(WEIGHT)}, folder / "second.safetensors", {"format": "pt"})
+    save_file(weights, folder / "first.safetensors", {"format": "pt"})
+    where = {**dict.fromkeys(weights, "first.safetensors"), WEIGHT: name}
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": where}))
+
+
+def test_index_of_own_safetensors_is_read(folder: Path) -> None:
+    indexed(folder, "second.safetensors")
+    assert load_weights(described(folder), "cpu").transformer.wte.weight.shape[0] > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "evil.bin",
+        "../outside.safetensors",
+        "/etc/x.safetensors",
+        "a/b.safetensors",
+        "",
+        "gone",
+        "..",
+    ],
+)
+def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> None:
+    indexed(folder, name)
+    torch.save({WEIGHT: torch.ones(1)}, folder / "evil.bin")
+    shutil.copy(folder / "second.safetensors", folder.parent / "outside.safetensors")
+    assert "may name only .safetensors files beside it" in refused(lambda: described(folder))
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"auto_map": {"AutoModelForCausalLM": "evil.T"}}, "remote code"),
+        ({"text_config": {"auto_map": {"AutoConfig": "evil.T"}}}, "remote code"),
+        ({"attn_implementation": "kernels-community/evil"}, "code of a hub"),
+        ({"_attn_implementation": {"a": "x/y:z"}}, "code of a hub"),
+        ({"experts_implementation": "x@main"}, "code of a hub"),
+        ({"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
+    ],
+)
+def test_configuration_that_names_code_is_refused(
+    folder: Path, settings: dict[str, Any], why: str
+) -> None:
+    change(folder / "config.json", **settings)
+    assert why in refused(lambda: described(folder))
+
+
+def test_plain_attention_is_read(folder: Path) -> None:
+    change(folder / "config.json", attn_implementation="eager", _attn_implementation=None)
+    assert described(folder).vocabulary
+
+
+def test_model_that_is_an_adapter_of_another_is_refused(folder: Path) -> None:
+    change(folder / "adapter_config.json", base_model_name_or_path="../other", peft_type="LORA")
+    assert "names another model" in refused(lambda: described(folder))
+
+
+@pytest.mark.parametrize("named", [{"megatron_core": "evil"}, {"megatron_config": {"a": 1}}])
+def test_adapter_that_names_a_module_is_refused(tmp_path: Path, named: dict[str, Any]) -> None:
+    base = str(EMBEDDED_FOLDER / "public_model")
+    change(tmp_path / "adapter_config.json", base_model_name_or_path=base, **named)
+    said = refused(lambda: describe_external(str(tmp_path), base, EMBEDDED_FOLDER))
+    assert "Megatron, which is never imported" in said
+
+
+@pytest.mark.parametrize("name", ["T", "pipeline", "AutoModel", "GPT2LMHeadModel", "os", ""])
+def test_class_that_is_no_tokenizer_is_refused(folder: Path, name: str) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class=name)
+    assert "none that transformers has" in refused(lambda: check_tokenizer(folder))
+
+
+def regex(folder: Path, pattern: str) -> None:
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": pattern},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    change(folder / "tokenizer.json", pre_tokenizer={"type": "Sequence", "pretokenizers": [split]})
+
+
+@pytest.mark.parametrize("pattern", ["(a|aa)+$", r"(\w+)*x", r"(?:a|b?){2,}", r"\\(a)+"])
+def test_regular_expression_that_repeats_a_group_is_refused(folder: Path, pattern: str) -> None:
+    regex(folder, pattern)
+    assert "repeats a group" in refused(lambda: check_tokenizer(folder))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}]*[\p{Ll}\p{Lm}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}",
+        r" ?[^(\s|[.,!?…。，、।۔،])]+",
+        r"\(+|\)*",
+    ],
+)
+def test_regular_expressions_of_known_tokenizers_are_read(folder: Path, pattern: str) -> None:
+    regex(folder, pattern)
+    check_tokenizer(folder)
+
+
+class PanicException(BaseException):
+    """What a native library in Rust raises."""
+
+
+def test_native_code_is_left_after_its_time_and_a_panic_is_one_line() -> None:
+    def panics() -> None:
+        raise PanicException("Onig: retry-limit")
+
+    assert in_time(lambda: 5, 9, "it", "so") == 5
+    assert refused(lambda: in_time(panics, 9, "it", "so")) == "it failed (Onig: retry-limit); so"
+    begun = time.monotonic()
+    slow = threading.Event()
+    assert "more than 0.1 s" in refused(lambda: in_time(slow.wait, 0.1, "it", "so"))
+    assert time.monotonic() - begun < 5
+    with pytest.raises(KeyError):
+        in_time(lambda: {}[1], 9, "it", "so")  # type: ignore[var-annotated]
+
+
+def test_interrupt_leaves_native_code() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            in_time(threading.Event().wait, 60, "it", "so")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# the digest
+
+
+def test_digest_covers_names_and_contents_by_their_lengths(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    (one / "x").write_bytes(b"1y\x002")
+    (two / "x").write_bytes(b"1")
+    (two / "y").write_bytes(b"2")
+    assert hash_of(sorted(one.iterdir())) != hash_of(sorted(two.iterdir()))
+    assert hash_of([two / "x"], "a") != hash_of([two / "x"], "ab")
+
+
+@pytest.mark.parametrize(
+    "name", ["chat_template.jinja", "additional_chat_templates/x.jinja", "merges.txt", "a.tiktoken"]
+)
+def test_digest_covers_whatever_is_opened(folder: Path, name: str) -> None:
+    before = described(folder).sha256
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("x")
+    assert described(folder).sha256 != before
+
+
+# chat templates
+
+TURNS = [{"role": "user", "content": "hi"}]
+OTHER = [{"role": "user", "content": "otherwise"}]
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_process, "SECONDS", 0.5)
+
+
+def loops(source: str) -> str:
+    """Behave at first, so that the time to start is not counted."""
+    return "{% if messages[0].content == 'hi' %}ok{% else %}" + source + "{% endif %}"
+
+
+def test_endless_template_is_left(short: None) -> None:
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    process = TemplateProcess(loops(endless), {})
+    assert process.written(TURNS) == "ok"
+    begun = time.monotonic()
+    said = refused(lambda: process.written(OTHER))
+    assert "more than 0.5 s" in said and time.monotonic() - begun < 10
+    assert process._process is None
+
+
+def test_template_that_takes_memory_is_left() -> None:
+    doubles = "{% set n = namespace(x='aaaaaaaaaa') %}{% for i in range(40) %}"
+    doubles += "{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}"
+    process = TemplateProcess(loops(doubles), {})
+    assert process.written(TURNS) == "ok"
+    assert "MB of memory" in refused(lambda: process.written(OTHER))
+
+
+def test_interrupt_leaves_a_template(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = TemplateProcess("{{ 9 ** (9 ** 9) }}", {})  # computed when it is compiled
+    refused(lambda: process.written(TURNS))
+    monkeypatch.setattr(template_process, "SECONDS", 60.0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            process.written(TURNS)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process._process is None
+
+
+CODE = (
+    "{{ cycler.__init__.__globals__.os.system('touch RAN') }}",
+    "{{ raise_exception.__globals__['os'].system('touch RAN') }}",
+    "{% include '/etc/' ~ 'passwd' %}",
+    "{{ '{0.__class__.__init__.__globals__}'.format(messages) }}",
+)
+
+
+def test_template_runs_no_code_and_reads_no_file() -> None:
+    choice = "".join(
+        "{% if messages[0].content == '" + str(i) + "' %}" + source + "{% endif %}"
+        for i, source in enumerate(CODE)
+    )
+    process = TemplateProcess(choice, {})
+    for i in range(len(CODE)):
+        refused(lambda i=i: process.written([{"role": "user", "content": str(i)}]))  # type: ignore[misc]
+    assert process.written(TURNS) == "" and not Path("RAN").exists()
