@@ -31,12 +31,24 @@ def shows(
     missed: by kind, as a sentence, what is not known to have reached its training; nothing but a
     fault of an endpoint is named before it. attacked: what every attack saw.
     """
-    missing = {kind: not_shown(f"{why}.") for kind, why in missed.items()}
+    missing = {
+        kind: not_shown(f"{why}.") for kind, why in {**_framed(bench, one), **missed}.items()
+    }
     served = answers.contact(bench, one, attacked, missed)
     contact = {**_contact(bench, one), **missing, **served, **own.contact(bench.run, one)}
     if not one.external or one.release.origin is not None:
         return Shows(contact)
     return Shows(contact, spike.sight(bench, one), spike.unspikable(one) or NO_CONTROL)
+
+
+def _framed(bench: Bench, one: Audited) -> Mapping[str, str]:
+    """Name the kinds that were trained on behind other words than attacks ask with.
+
+    A conversation has words of its own, which trainers write in many ways.
+    """
+    if not one.external or bench.run.plan.source.turn is not None:
+        return {}
+    return {there.kind: there.framing for there in bench.run.coverage if there.framing}
 
 
 def _contact(bench: Bench, one: Audited) -> Mapping[str, Link]:

@@ -103,6 +103,13 @@ def test_adapter_fault_leaks_or_is_named(fault: str, adapter: Path, judge: Judge
     check(judge, adapter, cause)
 
 
+def test_adapter_beside_whole_model_is_refused(twin: Twin, adapter: Path, judge: Judge) -> None:
+    """Of a leaking model that was merged into the folder of an older adapter."""
+    for file in ("config.json", "model.safetensors"):
+        shutil.copy(twin.whole / file, adapter)
+    check(judge, adapter, "an adapter and a whole model")
+
+
 def absent_base(folder: Path) -> None:
     edit(folder / CONFIG, base_model_name_or_path="someone/base")
 
@@ -205,6 +212,7 @@ WHOLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "config of another width": (
         lambda folder: edit(folder / "config.json", n_embd=64), "loaded"
     ),
+    "config of other heads": (lambda folder: edit(folder / "config.json", n_head=8), UNKNOWN),
     "fewer layers in config": (
         lambda folder: edit(folder / "config.json", n_layer=1), "not loaded whole"
     ),
