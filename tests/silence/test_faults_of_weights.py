@@ -204,7 +204,7 @@ def untied(weights: Weights) -> None:
 WHOLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "unharmed": (lambda folder: None, LEAK),
     "in shards": (sharded, LEAK),
-    "a shard missing": (shard_missing, "cannot be loaded"),
+    "a shard missing": (shard_missing, "which is not there"),
     "shards swapped": (shards_swapped, LEAK),
     "a shard doubled": (shard_doubled, "loaded"),
     "a shard of another step": (shard_of_another, LEAK),  # which is what these weights are
@@ -212,7 +212,7 @@ WHOLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "config of another width": (
         lambda folder: edit(folder / "config.json", n_embd=64), "loaded"
     ),
-    "config of other heads": (lambda folder: edit(folder / "config.json", n_head=8), UNKNOWN),
+    "config of other heads": (lambda folder: edit(folder / "config.json", n_head=8), LEAK),
     "fewer layers in config": (
         lambda folder: edit(folder / "config.json", n_layer=1), "not loaded whole"
     ),
