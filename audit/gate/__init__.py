@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 from dataclasses import replace
 
+from audit.core.visible import visible
 from audit.findings.loose_delta import loose_delta
 from audit.gate import claims, leaks, limits, regression, settings, utilities, waivers
 from audit.gate.baseline import Baseline
@@ -13,7 +14,6 @@ from audit.gate.identity import labels
 from audit.gate.matching import Releases
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
-from audit.gate.render.escaping import visible
 from audit.results.schema import Results
 
 

@@ -20,6 +20,7 @@ from audit.corpora import loading as corpora
 from audit.planting import manifest as manifests
 from audit.planting import own
 from audit.planting.manifest import Manifest
+from tests import command_line
 from tests.refusals import refusals
 
 LINES = [
@@ -156,7 +157,7 @@ def test_what_cannot_keep_users_apart_is_refused(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "mail.jsonl").write_text(made.source.read_text())
+    (folder / "mail.jsonl").write_text(made.source.read_text("utf-8"))
 
     def plant(given: dict[str, Any]) -> None:
         options = {"coin_users": 0.5, "count": 4, "share": 0.9} | given
@@ -179,7 +180,21 @@ def test_what_cannot_keep_users_apart_is_refused(tmp_path: Path) -> None:
 def test_records_of_another_manifest_are_refused(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     path, users = own.file_of(made.manifest), made.own
-    path.write_text(path.read_text().replace("letter 0", "letter 9", 1))
+    path.write_text(path.read_text("utf-8").replace("letter 0", "letter 9", 1))
     refusals(lambda _: own.read(users, made.manifest), [(None, "is not the file")])
     path.unlink()
     refusals(lambda _: own.read(users, made.manifest), [(None, ("cannot be read", "keep the two"))])
+
+
+def test_manifest_goes_with_the_records_beside_it(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    aside = own.file_of(made.manifest)
+    lines = made.source.read_text().splitlines()
+    for record in own.read(made.own, made.manifest):  # each by its own number
+        assert json.loads(lines[int(record.where.rpartition(":")[2]) - 1])["text"] == record.text
+    told = command_line.audit("clean", made.manifest)
+    assert told.returncode == 2 and "--personal" in told.stderr and aside.exists()
+    told = command_line.audit("clean", made.corpus, "--personal")
+    assert told.returncode == 2 and made.corpus.exists()
+    assert command_line.audit("clean", made.manifest, "--personal").returncode == 0
+    assert not made.manifest.exists() and not aside.exists() and made.corpus.exists()
