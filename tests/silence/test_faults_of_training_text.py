@@ -39,7 +39,8 @@ PUBLIC = describe("embedded", EMBEDDED_FOLDER)
 TOKENIZER = load_tokenizer(PUBLIC)
 CONTEXT = 96
 KINDS = ("code", "id", "name")
-SEEN = {"sentences": {k: asdict(Learnt(0, 9_999, 9_999)) for k in KINDS}, "stems": {}}
+LEARNT = asdict(Learnt(0, 9_999, 9_999))
+SEEN = {"sentences": dict.fromkeys(KINDS, LEARNT), "stems": {}, "beacons": {}}
 Rows = list[dict[str, Any]]
 
 
