@@ -18,6 +18,7 @@ from audit.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from audit.api import Planned
+    from audit.results.schema import Results
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
 FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
@@ -121,17 +122,24 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     say(str(planned.folder / shown))
-    say("next:", *_next(planned.folder, shown), err=True)
+    say("next:", *_next(planned.folder, shown, results), err=True)
     if log:
         api.log(planned.folder, log)
 
 
-def _next(folder: Path, shown: str) -> list[str]:
-    """Name three sensible next commands."""
+_WITH_CONTROL = (
+    "  the same with --corpus PLANTED and as_is:base=DIR, without --no-references: this run had no "
+    "positive control"
+)
+
+
+def _next(folder: Path, shown: str, results: Results) -> list[str]:
+    """Name sensible next commands, and a positive control that the run did not have."""
     opener = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
     here = shlex.quote(str(folder))
     return [
         f"  {opener} {shlex.quote(str(folder / shown))}",
         f"  audit gate {here}",
+        *(() if any(r.defense == "none" for r in results.releases) else (_WITH_CONTROL,)),
         "  audit run --corpus MINE.jsonl --defense submix --attack extraction --dry-run",
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.rejections import most_shown
+from audit.findings.shows import STATED
 from audit.findings.verdict import leaked_overall, leaks
 from audit.results.measurement import REMOVED
 from audit.results.quoting import quoted
@@ -52,7 +53,7 @@ def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
             groups[answer].append(f"{name} ({_shown(seen)}{beside})" if seen and figured else name)
     silent = [attack for attack in attacks if _by(attack, release)[0] == _NONE]
     parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
-    also = _without(silent, release, releases)
+    also = _as_given(silent, release) + _without(silent, release, releases)
     parts = [f"{part}{also}" if part.startswith(_NONE[:-2]) else part for part in parts]
     return "; ".join(parts) or "no attack was run"
 
@@ -103,6 +104,13 @@ def _by(attack: str, release: ReleaseResult) -> Answer:
         silent = [f for f in measured if f.leaked == Leaked.NONE_FOUND]
         return _NONE, attack, quoted(silent)
     return _UNSURE, attack, first
+
+
+def _as_given(attacks: Sequence[str], release: ReleaseResult) -> str:
+    """Add on what silence rests, where a user stated what was trained on."""
+    silent = [f for f in release.findings if f.attack in attacks and f.leaked == Leaked.NONE_FOUND]
+    stated = any(f.silence is not None and STATED in f.silence.contact.by for f in silent)
+    return " if the text was used as given" if stated else ""
 
 
 def _without(

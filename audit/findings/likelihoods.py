@@ -81,13 +81,18 @@ def ranked(scores: np.ndarray, case: Case) -> Tossed:
 def compared(scores: np.ndarray, case: Case) -> tuple[float | None, float]:
     """Compute the p-value of the rank test and the smallest possible with this many.
 
-    None where a side is empty. The smallest: had the coins fallen evenly.
+    None where a side is empty. The smallest: had the coins fallen evenly; 1 where all are equal.
     """
     planted, twins = case.sides(scores)
-    least = _least(len(planted) + len(twins))
+    least = 1.0 if are_equal(planted, twins) else _least(len(planted) + len(twins))
     if not len(planted) or not len(twins):
         return None, least
     return ranked(scores, case).p_value(case.heads), least
+
+
+def are_equal(planted: np.ndarray, twins: np.ndarray) -> bool:
+    """Return whether no two scores differ, so that no test can tell them apart."""
+    return len(np.unique(np.concatenate([planted, twins]))) < 2
 
 
 def _least(n: int) -> float:

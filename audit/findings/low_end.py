@@ -10,6 +10,7 @@ import numpy as np
 
 from audit.core.evidence import Scores
 from audit.findings.case import LEVEL, Case
+from audit.findings.likelihoods import are_equal
 from audit.results.measurement import Measurement
 from audit.results.words import percent
 from audit.statistics import low_end as exact
@@ -93,10 +94,12 @@ def _may_pass(scores: Scores, fpr: float, case: Case) -> int:
 
 
 def _tested(scores: Scores, metric: str, passing: int, case: Case) -> dict[str, Any]:
-    members, controls = map(len, case.sides(scores.values))
+    sides = case.sides(scores.values)
+    members, controls = map(len, sides)
+    able = controls > passing and not are_equal(*sides)
     return {
         "p_value": _test(scores, metric, passing, case).p_value(case.heads),
-        "least_p": exact.smallest(members, controls, passing) if controls > passing else 1.0,
+        "least_p": exact.smallest(members, controls, passing) if able else 1.0,
     }
 
 

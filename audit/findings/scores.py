@@ -161,7 +161,7 @@ def _choice(scores: Scores, case: Case) -> Measurement:
         k=right,
         chance=0.5,
         p_value=min(1.0, 2 * binomial.p_value(max(right, n - right), n, 0.5)) if n else None,
-        least_p=min(1.0, 2 * 0.5**n),
+        least_p=min(1.0, 2 * 0.5 ** sum(a != b for a, b in map(dict.values, pairs.values()))),
         sides=2,
         epsilon_lower=bound,
         claim_test=mechanism.which_value(right, n, case),

@@ -9,6 +9,7 @@ from audit.core.terms import Leaked, Shown
 from audit.findings import reach
 from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
+STATED = "as stated by"  # in a contact that rests on what a user stated of the training
 NO_REFERENCES = (
     "No reference models were run, so a null result is uninformative; run without --no-references."
 )

@@ -13,6 +13,7 @@ import numpy as np
 from audit.core.evidence import Scores
 from audit.findings import reach
 from audit.findings.case import LEVEL, Case
+from audit.findings.likelihoods import are_equal
 from audit.results.measurement import Measurement, Power
 from audit.results.words import number
 from audit.statistics import top_test
@@ -37,6 +38,7 @@ def measurement(scores: Scores, case: Case) -> Measurement:
     members, controls = case.sides(scores.values)
     every = np.concatenate([members, controls])
     tested, share = bool(len(members) and len(controls)), _share(every, case)
+    told_apart = tested and not are_equal(members, controls)
     top = top_test.places(len(members), len(controls), share)
     inside = float(top_test.top_weights(every, top)[: len(members)].sum()) if tested else 0.0
     seen = no_interval(
@@ -53,7 +55,7 @@ def measurement(scores: Scores, case: Case) -> Measurement:
         observation=f"{number(inside)} of the {top} highest scores are members'." if tested else "",
         chance=len(members) / len(every) if tested else None,
         p_value=test(scores, case).p_value(case.heads) if tested else None,
-        least_p=top_test.smallest(len(members), len(controls), share) if tested else 1.0,
+        least_p=top_test.smallest(len(members), len(controls), share) if told_apart else 1.0,
         test=test_of(scores, case),
         power=Power(n=seen.n, **reach_of(scores, case)),
     )

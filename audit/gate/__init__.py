@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from dataclasses import replace
 
 from audit.core.visible import visible
+from audit.findings.loose_delta import loose_delta
 from audit.gate import claims, leaks, limits, regression, settings, utilities, waivers
 from audit.gate.baseline import Baseline
 from audit.gate.identity import labels
+from audit.gate.matching import Releases
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
 from audit.results.schema import Results
@@ -52,8 +55,17 @@ def verdict(
     elif policy.regression is not None:
         checks.append(_without_baseline(policy.regression))
     checks, notes = waivers.applied([_escaped(check) for check in checks], policy.waiver, today)
+    notes = [*_loose(results, releases), *notes]
     shown = tuple(_escaped(check) for check in checks)
     return Outcome(shown, tuple(map(visible, notes)), policy.name, strict)
+
+
+def _loose(results: Results, releases: Releases) -> Iterator[str]:
+    """Warn of each claim whose δ permits publishing one person's data outright."""
+    for label, release in releases:
+        why = loose_delta(release.guarantee, results.corpus.users, results.corpus.records)
+        if why:
+            yield f"{label}: {why}"
 
 
 def _without_baseline(rule: Regression) -> Check:

@@ -92,11 +92,22 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
     count_parameters(weights)
+    _check_alone(path)
     folder = describe(base, embedded)
     _check_base(path, folder)
     _check_own_tokens(path, folder)
     digest = hash_of([path / ADAPTER, weights], folder.sha256)
     return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
+
+
+def _check_alone(adapter: Path) -> None:
+    """Raise UsageError where a whole model lies beside the adapter: one of them may be old."""
+    others = [file.name for file in weight_files(adapter) if file.name != WEIGHTS]
+    if others and (adapter / "config.json").is_file():
+        raise UsageError(
+            f"{adapter}: holds an adapter and a whole model ({others[0]}); keep the one that is to "
+            "be audited"
+        )
 
 
 def _check_base(adapter: Path, base: ModelFolder) -> None:

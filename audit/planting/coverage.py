@@ -50,7 +50,8 @@ class Coverage:
     The rest is missing from the stream. where: what the stream is: the training, or only a corpus.
     shifted: whether labels of the stream name the next token. people: number of different values
     of which a copy was trained on. words: how often the words before values stand in the stream,
-    whatever follows them.
+    whatever follows them. framed: how many copies stand behind the same other words, as those of a
+    prompt's template.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Coverage:
     shifted: bool = False
     people: int = 0
     words: int = 0
+    framed: int = 0
 
     @property
     def missing(self) -> int:
@@ -81,6 +83,16 @@ class Coverage:
     def absent(self) -> bool:
         """Return whether neither values nor the words before them are there."""
         return self.words == 0 and self.missing == self.copies
+
+    @property
+    def framing(self) -> str:
+        """Explain that attacks ask without the words that most copies stand behind; else empty."""
+        if 2 * self.framed <= self.copies:
+            return ""
+        return (
+            f"{self.framed:,} of {self.copies:,} planted {self.kind} copies stand behind the same "
+            "other words, which attacks do not ask with; plant into the text as it is trained on"
+        )
 
     @property
     def sentence(self) -> str:
@@ -179,6 +191,8 @@ class StreamReader:
         words = {(one.kind, text[: one.prefix]) for text, one in planted.items() if one.prefix}
         self._words = [(kind, _UNSIGNED.sub("", before) or before) for kind, before in words]
         self._said: Counter[str] = Counter()  # the words before values, by kind
+        self._ends = [e for e in map(tokenizer.decode, ([tokenizer.start], [tokenizer.stop])) if e]
+        self._frames = {canary.kind: Counter[str]() for canary in planted.values()}
         self._begun: Counter[str] = Counter()  # rows that end inside a canary, by kind
         self._open: list[str] = []  # ends of the row before that begin a planted text
         self._before = TokenRow((), ())
@@ -196,6 +210,7 @@ class StreamReader:
         for place, whole in inside:
             low, high = place + self._planted[whole].prefix, place + len(whole)
             self._states[whole, self._state(row, low, high)] += 1
+            self._frames[self._planted[whole].kind][self._frame(text[:place])] += 1
         tails = (text[i:] for i in range(max(0, len(text) - self._longest), len(text)))
         self._open = [tail for tail in tails if tail in self._beginnings]
         if rest and self.with_canaries[-1:] != [self._before]:
@@ -232,9 +247,16 @@ class StreamReader:
                 shifted=self._shifted,
                 people=count["people"],
                 words=self._said[kind],
+                framed=max((n for frame, n in self._frames[kind].items() if frame), default=0),
             )
             for kind, count in counts.items()
         )
+
+    def _frame(self, before: str) -> str:
+        """Return the end of what stands before a planted text in its record; "" for nothing."""
+        for end in self._ends:
+            before = before.rpartition(end)[2]
+        return before.strip()[-_RECOGNISED:]
 
     def _continued(self, head: str) -> bool:
         """Count the text that the row before began; return whether this row continues it.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from audit.core.corpus import Corpus
 from audit.core.evidence import Evidence, Hits, Mentions
+from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.visible import printed
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
+from audit.findings.loose_delta import loose_delta
 from audit.measure import bleu
 from audit.measure.rehearsal import Rehearsal, of_endpoint, rehearsed
 from audit.models.endpoint.capabilities import PROBES
@@ -130,6 +133,7 @@ def _claim_lines(run: Run) -> list[str]:
         promise = chosen.plugin.promised([task.training for task in tasks])
         if chosen.reference or promise is None or promise.epsilon is None:
             continue
+        lines += [f"  {chosen.label}: {said}" for said in _at_own_delta(run, promise)]
         access, tests = Access.DISTRIBUTION, run.family.claims
         case = Case(chosen.label, (), coins, plan.delta, plan.seed, access, claim_tests=tests,
                     unit=plan.source.unit, guarantee=promise)  # fmt: skip
@@ -145,6 +149,18 @@ def _claim_lines(run: Run) -> list[str]:
             lines.append(f"{claim}: {m} coins cannot refute it, not even without noise; it takes "
                          f"{least}")  # fmt: skip
     return lines
+
+
+def _at_own_delta(run: Run, promise: Guarantee) -> Iterator[str]:
+    """State what a claim's own δ permits, and the largest ε that can be refuted at it."""
+    plan, m = run.plan, len(run.planted.coins.present)
+    if promise.delta is not None and promise.delta != plan.delta:
+        largest = bounds.largest(m, promise.delta, None, run.family.claims) or 0.0
+        yield f"at its own δ = {at_most(promise.delta)} they can refute {at_least(largest)} nats"
+    size = plan.source.size(plan.corpus)
+    loose = loose_delta(promise, size["users"], size["records"])
+    if loose:
+        yield loose
 
 
 def _request_lines(run: Run) -> list[str]:

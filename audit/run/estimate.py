@@ -21,6 +21,7 @@ from audit.measure.rehearsal import rehearsed
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.measuring import resident
 from audit.models.sizes import weights_of
+from audit.plan.plan import Plan
 from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
@@ -241,7 +242,7 @@ def _read_by_readers(run: Run) -> dict[str, float]:
 
 
 def announced(run: Run, expected: Estimate | None) -> list[str]:
-    """Describe a run's cost, who wrote most, and whether its positive control looks too weak."""
+    """Describe a run's cost, who wrote most, and a positive control that is weak or missing."""
     weak, (largest, tokens) = weak_control(run), largest_user(run)
     return [
         *(f"corpus: {note}" for note in run.plan.corpus.notes),
@@ -250,7 +251,20 @@ def announced(run: Run, expected: Estimate | None) -> list[str]:
         *([expected.spiked] if expected and expected.spikes else []),
         *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
         *([f"note: {weak}"] if weak else []),
+        *([f"note: {NO_CONTROL}"] if not has_control(run.plan) else []),
     ]
+
+
+NO_CONTROL = (
+    "no positive control: nothing is trained on the planted text without protection; give the "
+    "planted corpus (--corpus) and, to as_is, the base (as_is:base=DIR), and leave --no-references "
+    "out"
+)
+
+
+def has_control(plan: Plan) -> bool:
+    """Return whether the undefended model is trained beside what is audited, or is audited."""
+    return any(chosen.name == "none" for chosen in plan.defenses)
 
 
 def largest_user(run: Run) -> tuple[int, int]:

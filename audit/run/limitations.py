@@ -10,13 +10,14 @@ from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
 from audit.findings.controls import is_served
 from audit.findings.headline import NULL_LEAKS
+from audit.findings.loose_delta import loose_delta
 from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
 from audit.plan.text import Text
 from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
-from audit.results.words import at_most, quantity, share
+from audit.results.words import quantity, share
 from audit.run import group_text
 from audit.silence import serving, weights
 
@@ -56,14 +57,10 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             f"{alike} of {len(plan.corpus.records)} records repeat another "
             "up to case, digits and punctuation: protection per record is weaker for them"
         )
+    size = plan.source.size(plan.corpus)
     for release in releases:
-        claimed = release.guarantee
-        population = claimed.population
-        if population and claimed.delta is not None and claimed.delta * population >= 1:
-            lines.append(
-                f"{release.defense}: δ = {at_most(claimed.delta)} is not below 1/N "
-                f"(N = {population}): δ ≥ 1/N permits publishing one person's data outright"
-            )
+        loose = loose_delta(release.guarantee, size["users"], size["records"])
+        lines += [f"{release.defense}: {loose}"] if loose else []
         lines += [*_overfit(release), *_fewer(release, plan.text)]
         if release.role == "null control" and any(leaks(f) for f in release.findings):
             lines.append(f"the null control leaks: {NULL_LEAKS}")

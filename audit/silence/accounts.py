@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from audit.core.terms import Shown
-from audit.findings.shows import not_shown, shown
+from audit.findings.shows import STATED, not_shown, shown
 from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
@@ -150,7 +150,7 @@ def _by_sentence(ways: Ways, account: Account) -> Link | None:
     if account.gap:
         return None if ways.smallest else not_shown(account.gap, account.heads)
     learnt = f"that the words before the values were learnt ({_p(ways.sentence.p_value)})"
-    return shown(f"{learnt}; values as stated by {account.stated}", account.people)
+    return shown(f"{learnt}; values {STATED} {account.stated}", account.people)
 
 
 def _by_beacons(ways: Ways, account: Account) -> Link | None:
@@ -160,7 +160,7 @@ def _by_beacons(ways: Ways, account: Account) -> Link | None:
         return None
     reached = f"that text of {tier.users} users reached the weights ({_p(tier.p_value)})"
     if account.people:
-        single = f"whether text of one user did is as stated by {account.stated}"
+        single = f"whether text of one user did is {STATED} {account.stated}"
         return shown(f"{reached}; {single}", tier.users)
     if account.stated:
         return not_shown(f"Shown is {reached} alone. {account.lost}.", tier.users)

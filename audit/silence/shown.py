@@ -35,7 +35,9 @@ def shows(
     missed: by kind, as a sentence, what is not known to have reached its training; nothing but a
     fault of an endpoint is named before it. attacked: what every attack saw.
     """
-    missing = {kind: not_shown(f"{why}.") for kind, why in missed.items()}
+    missing = {
+        kind: not_shown(f"{why}.") for kind, why in {**_framed(bench, one), **missed}.items()
+    }
     served = answers.contact(bench, one, attacked)
     contact = {**_contact(bench, one), **missing, **served, **own.contact(bench.run, one)}
     if not one.external:
@@ -53,6 +55,17 @@ def _either(name: Key, spiked: Mapping[Key, Link], beacons: Mapping[Key, Link]) 
     found = [each[name] for each in (spiked, beacons) if name in each]
     seen = [link for link in found if link.state == Shown.SHOWN] or found
     return Link(state=seen[0].state, by="; ".join(link.by for link in seen), n=seen[0].n)
+
+
+def _framed(bench: Bench, one: Audited) -> Mapping[str, str]:
+    """Name the kinds that were trained on behind other words than attacks ask with.
+
+    A conversation has words of its own, which trainers write in many ways.
+    """
+    if not one.external or bench.run.plan.source.turn is not None:
+        return {}
+    kinds = {secret.kind for secret in bench.run.planted.secrets}
+    return {c.kind: c.framing for c in bench.run.coverage if c.kind in kinds and c.framing}
 
 
 def _contact(bench: Bench, one: Audited) -> Mapping[str, Link]:

@@ -31,8 +31,8 @@ _READ = 64  # planted texts on which the two models are compared
 UNSEEN = (
     "other weights than these: another step, an average, or these in another precision, such as 4 "
     "bits",
-    "what a trainer did to the planted text after the stated file was written: masks, cuts and "
-    "filters are found in a file alone, and it is supposed to be used as given",
+    "what a trainer did to the planted text after the stated file was written: masks, cuts, "
+    "filters and words around it are found in a file alone, and it is supposed to be used as given",
 )  # what no check finds
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 

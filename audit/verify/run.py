@@ -15,6 +15,7 @@ from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.verify.differences import differences
 from audit.verify.documents import Stated
+from audit.verify.evidence import of_lost, of_noise, of_pieces
 from audit.verify.ledgers import of_ledgers, of_promises, of_utility
 from audit.verify.plan import of_coins, of_plan, of_releases
 from audit.verify.release import Derived
@@ -48,6 +49,9 @@ def of_run(run: Stated) -> list[str]:
         *collected("ledger.jsonl: is none of this run", lambda: of_ledgers(run, evidence)),
         *collected("ledger.jsonl: is none of this run", lambda: of_promises(run, evidence)),
         *collected("evidence.json: holds no sessions", lambda: of_utility(evidence)),
+        *collected("evidence.json: holds no attacks", lambda: of_pieces(evidence)),
+        *collected("evidence.json: holds no contact", lambda: of_lost(run, evidence)),
+        *collected("evidence.json: holds no guarantee", lambda: of_noise(evidence)),
     ]
     if evidence.plan_hash != run.results.plan.get("hash"):
         lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")

@@ -9,10 +9,12 @@ import pytest
 
 from audit.core.guarantee import Guarantee
 from audit.findings import headline as lines
+from audit.findings.shows import STATED, shown
 from audit.results.measurement import Measurement
 from audit.results.schema import ClaimTest, ReleaseResult
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import Interval
+from tests.by_hand import SILENCE
 from tests.findings.by_hand import HALF, MOST, NONE, charged, finding, promise, released
 
 UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None, "observation": ""}
@@ -284,3 +286,14 @@ def test_a_null_control_that_leaks_is_said_first(of_public: Measurement, begins:
         ]
     )
     assert said.startswith(begins), said
+
+
+def test_silence_that_rests_on_a_stated_file_says_so() -> None:
+    given = "if the text was used as given"
+    stated = SILENCE.changed(contact=shown(f"values {STATED} t.jsonl", 60))
+    for silence in (SILENCE, stated):
+        release = released("mine", SUBMIX, [finding(NONE, HALF, **QUIET)], 38.2)
+        found = [f.changed(silence=silence) for f in release.findings]
+        said = headline([release.changed(findings=found)])
+        assert "no leak found by extraction (hit rate" in said
+        assert (given in said) == (silence is stated)

@@ -145,6 +145,15 @@ def test_new_model_may_not_accept_leaks_of_the_old_one_when_tightened(make: Make
     assert "would be accepted as a leak" in (baseline.loosened(old, new) or "")
 
 
+def test_delta_that_permits_publishing_a_person_is_noted(make: Make) -> None:
+    """The run has 190 users."""
+    for delta, notes in ((1 / 190, 1), (1 / 191, 0)):
+        claim = make.claim(2.0, delta=delta)
+        run = make.run(make.release("as_is", make.rate(0), guarantee=claim))
+        noted = [note for note in judged(make, run, Policy()).notes if "not below 1/N" in note]
+        assert len(noted) == notes
+
+
 def test_removed_text_is_accepted_by_policy_alone(make: Make) -> None:
     """Also where a value stands beside it, as of any attack that was run; never a grey one."""
     why = "Removed before training: 0 of 60 planted codes are in the text."

@@ -93,6 +93,17 @@ def test_a_folder_and_its_manifest_are_enough(made: Made, alone: Path) -> None:
     assert any("no base was named" in line for line in document["warnings"])
 
 
+def test_dry_run_states_own_delta_and_missing_control(
+    made: Made, audit: Audit, tmp_path: Path
+) -> None:
+    """The planted corpus has 16 users with coins; no base was named, so nothing is a control."""
+    defense = "as_is:claim=8:0.1:user:add_or_remove"
+    code, said, _ = audit(*command(made, tmp_path / "out", "--dry-run", defense=defense))
+    assert code == 0
+    assert "at its own δ = 0.1 they can refute" in said and "is not below 1/N (N = 16)" in said
+    assert "note: no positive control" in said
+
+
 def test_no_value_stands_in_any_file(made: Made, alone: Path) -> None:
     values = {re.escape(s.value) for s in made.planted.secrets}
     pattern = re.compile(r"(?<![\d.])(" + "|".join(values) + r")(?!\d)")

@@ -22,7 +22,7 @@ from audit.results.folder import RunFolder
 from audit.results.words import duration, percent, storage
 from audit.run import dry_run, pipeline, steps
 from audit.run import estimate as module
-from audit.run.estimate import Estimate, estimate, largest_user, weak_control
+from audit.run.estimate import NO_CONTROL, Estimate, announced, estimate, largest_user, weak_control
 from audit.run.steps import Steps
 from audit.train import first_steps
 from audit.train.first_steps import Cost
@@ -357,3 +357,9 @@ def test_the_whole_is_weighed_by_time_and_reaches_its_end(clock: list[float]) ->
 
 def test_what_is_no_step_passes_unnumbered() -> None:
     assert reported(("writing html", 0.0), expected={"a": 1.0}) == [("writing html", 0.0)]
+
+
+def test_missing_positive_control_is_announced(tmp_path: Path) -> None:
+    for references in (True, False):
+        run = prepared(tmp_path, references=references)
+        assert any(NO_CONTROL in line for line in announced(run, None)) is not references

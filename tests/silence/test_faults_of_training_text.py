@@ -39,7 +39,8 @@ PUBLIC = describe("embedded", EMBEDDED_FOLDER)
 TOKENIZER = load_tokenizer(PUBLIC)
 CONTEXT = 96
 KINDS = ("code", "id", "name")
-SEEN = {"sentences": {k: asdict(Learnt(0, 9_999, 9_999)) for k in KINDS}, "stems": {}}
+LEARNT = asdict(Learnt(0, 9_999, 9_999))
+SEEN = {"sentences": dict.fromkeys(KINDS, LEARNT), "stems": {}, "beacons": {}}
 Rows = list[dict[str, Any]]
 
 
@@ -184,6 +185,19 @@ def half(planted: Planted) -> Rows:
     return planted.rows[::2]
 
 
+def framed(planted: Planted) -> Rows:
+    """Write each text as the answer to an instruction."""
+    return as_text(f"### Instruction:\nGo on.\n\n### Response:\n{t}" for t in texts(planted.rows))
+
+
+def in_stream(planted: Planted) -> Rows:
+    """Pack whole texts, each behind another one."""
+    rows = [[*tokens(row), TOKENIZER.stop] for row in planted.rows]
+    return [
+        {"input_ids": [t for row in rows[i : i + 2] for t in row]} for i in range(0, len(rows), 2)
+    ]
+
+
 def unplanted(planted: Planted) -> Rows:
     return as_text(record.text for record in dialogs(5).records)
 
@@ -203,12 +217,15 @@ FAULTS: dict[str, tuple[Callable[[Planted], Rows], str]] = {
     "filtered by language": (kept(lambda p, text: not is_planted(p, text)), OTHER),
     "renamed column": (renamed, "needs a 'text'"),
     "one of two shards": (half, MISSING),
+    "behind an instruction": (framed, "behind the same other words"),
     "the unplanted corpus": (unplanted, OTHER),
 }
 
 
 @pytest.mark.parametrize(
-    "harmless", [lambda p: p.rows, shifted], ids=["unharmed", "labels shifted"]
+    "harmless",
+    [lambda p: p.rows, shifted, in_stream],
+    ids=["unharmed", "labels shifted", "several texts a row"],
 )
 def test_whole_training_file_is_an_account_of_values(
     planted: Planted, tmp_path: Path, harmless: Callable[[Planted], Rows]

@@ -103,6 +103,13 @@ def test_adapter_fault_leaks_or_is_named(fault: str, adapter: Path, judge: Judge
     check(judge, adapter, cause)
 
 
+def test_adapter_beside_whole_model_is_refused(twin: Twin, adapter: Path, judge: Judge) -> None:
+    """Of a leaking model that was merged into the folder of an older adapter."""
+    for file in ("config.json", "model.safetensors"):
+        shutil.copy(twin.whole / file, adapter)
+    check(judge, adapter, "an adapter and a whole model")
+
+
 def absent_base(folder: Path) -> None:
     edit(folder / CONFIG, base_model_name_or_path="someone/base")
 
@@ -197,7 +204,7 @@ def untied(weights: Weights) -> None:
 WHOLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "unharmed": (lambda folder: None, LEAK),
     "in shards": (sharded, LEAK),
-    "a shard missing": (shard_missing, "cannot be loaded"),
+    "a shard missing": (shard_missing, "which is not there"),
     "shards swapped": (shards_swapped, LEAK),
     "a shard doubled": (shard_doubled, "loaded"),
     "a shard of another step": (shard_of_another, LEAK),  # which is what these weights are
@@ -205,6 +212,7 @@ WHOLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "config of another width": (
         lambda folder: edit(folder / "config.json", n_embd=64), "loaded"
     ),
+    "config of other heads": (lambda folder: edit(folder / "config.json", n_head=8), LEAK),
     "fewer layers in config": (
         lambda folder: edit(folder / "config.json", n_layer=1), "not loaded whole"
     ),

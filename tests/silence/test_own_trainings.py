@@ -17,9 +17,11 @@ import torch
 
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.terms import Shown
+from audit.core.terms import Leaked, Shown
 from audit.core.training import NotFiniteError, Training
+from audit.findings.shows import shown
 from audit.measure.bench import Bench
+from audit.measure.release import measure_release
 from audit.measure.releases import releases
 from audit.models.loading import describe
 from audit.models.training import dp_sgd, fine_tuning, per_example_gradients
@@ -29,7 +31,7 @@ from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.measurement import REMOVED, Link
 from audit.silence.counted import NOTHING, contact, link, people_of, phases_of
-from audit.silence.shown import shows
+from audit.silence.shown import examined, shows
 from audit.train.task import Task
 from audit.train.train import train_all
 from tests.train.conftest import silent
@@ -309,6 +311,20 @@ def test_training_fault_is_named_and_not_shown(
     for kind, found in links(run)[fault.whose].items():
         assert found.state == Shown.NOT_SHOWN, kind
         assert fault.words in found.by
+
+
+def test_session_spent_before_the_coins_measures_nothing(tmp_path: Path) -> None:
+    """One query was allowed, and no try needs so few; every measure is supposed to see."""
+    run = trained(prepared(tmp_path, "submix:k=2,budget=1"))
+    bench = Bench(run, RunFolder(tmp_path, "hash"))
+    (tmp_path / "stages").mkdir()
+    one = next(r for r in releases(run, silent) if r.role == "audited")
+    measured = examined(bench, one, measure_release(bench, one))
+    sight = {(m.attack, m.metric): shown("supposed", 1) for m in measured.measurements}
+    found = replace(measured, shows=measured.shows.beside(sight)).result(None).findings
+    assert {finding.leaked for finding in found} == {Leaked.NOT_MEASURED}
+    hits = next(finding for finding in found if finding.metric == "hit_rate")
+    assert (hits.value, hits.n) == (None, 0)
 
 
 @pytest.mark.parametrize(("longest", "whole"), [(64, True), (9, False)])

@@ -146,3 +146,37 @@ def test_role_that_all_files_agree_on_is_found(role: str, folder: Folder) -> Non
     follow(folder)
     lines = verify(folder.path).differences
     assert any("submix.role: stands" in line or "of the plan follow" in line for line in lines)
+
+
+def test_piece_that_other_releases_have_is_not_left_out(folder: Folder) -> None:
+    """Of a release without a budget; what attacks saw of other ones names what is missing."""
+
+    def drop(document: Any) -> None:
+        (of,) = [a for a in document["releases"][0]["attacks"] if a["attack"] == "membership"]
+        of["seen"].pop(0)
+
+    folder.edit("evidence.json", drop)
+    follow(folder)
+    lines = verify(folder.path).differences
+    assert "evidence.json: dp_sgd lacks what membership saw: Scores loss record record" in lines
+
+
+def test_noise_that_epsilon_is_not_accounted_for_is_found(folder: Folder) -> None:
+    planned(lambda plan: plan["defenses"][0]["parameters"].update(noise_multiplier=4.0))(folder)
+    folder.edit(
+        "evidence.json",
+        lambda d: d["releases"][0]["parameters"].update(noise_multiplier=pack(4.0)),
+    )
+    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    follow(folder)
+    said = "dp_sgd: noise_multiplier is 4, and its ε is accounted for 2"
+    assert said in verify(folder.path).differences
+
+
+def test_text_is_not_taken_for_trained_on_where_no_file_was_stated(folder: Folder) -> None:
+    planned(lambda plan: plan.update(finished={"name": "m", "sha256": "0" * 64}))(folder)
+    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    folder.edit("evidence.json", lambda d: d["releases"][0].update(defense="as_is"))
+    follow(folder)
+    said = "takes code for trained on, and no training file was stated"
+    assert any(line.endswith(said) for line in verify(folder.path).differences)

@@ -256,6 +256,12 @@ ALONE = [
     ),
     Edit("a coin", HIT, flipped, "evidence.json"),
     Edit("a second coin", f"{OF}.extraction.probability", other_slot, "evidence.json"),
+    Edit(
+        "lost",
+        HIT,
+        lambda d: d["releases"][0]["attacks"][0]["lost"].update(code="It was dropped"),
+        "evidence.json",
+    ),
     Edit("hits", HIT, seen("extraction", "found", every(-1)), "evidence.json"),
     Edit("scores", f"{OF}.membership", seen("membership", "values", every(1.0)), "evidence.json"),
     Edit("ranks", f"{OF}.exposure", seen("exposure", "worst", every(900_000.0)), "evidence.json"),

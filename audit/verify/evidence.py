@@ -1,0 +1,71 @@
+"""Compares pieces of evidence that must agree, whatever results follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from audit.measure.evidence_file import EvidenceFile, OfAttack, OfRelease
+from audit.results.numbers import agree
+from audit.verify.documents import Stated
+
+_NAMES = ("evidence", "metric", "score", "target", "kind")  # what tells pieces of an attack apart
+
+
+def of_pieces(evidence: EvidenceFile) -> Iterator[str]:
+    """List what an attack saw of one release and not of another with the same access.
+
+    A session under a budget may leave some out.
+    """
+    for release in evidence.releases:
+        for one in release.attacks:
+            whole = {
+                piece
+                for other in evidence.releases
+                for same in other.attacks
+                if same.attack == one.attack and same.access == one.access
+                for piece in _pieces(same)
+            }
+            for piece in sorted(whole - _pieces(one)) if _is_free(release, one) else ():
+                what = " ".join(piece)
+                yield f"evidence.json: {release.ledger} lacks what {one.attack} saw: {what}"
+
+
+def _pieces(one: OfAttack) -> set[tuple[str, ...]]:
+    return {tuple(str(row[name]) for name in _NAMES if row.get(name)) for row in one.seen}
+
+
+def _is_free(release: OfRelease, one: OfAttack) -> bool:
+    return all(s["budget"] is None for s in release.sessions if s["purpose"] == one.attack)
+
+
+def of_lost(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    """List the kinds that count as trained on, although nobody stated what was trained on."""
+    plan = run.document["plan"]
+    if not plan.get("finished") or plan.get("trained_on"):
+        return
+    for release in evidence.releases:
+        for one in release.attacks if release.defense == "as_is" else ():
+            for kind in sorted(set(one.kinds) - set(one.lost)):
+                yield (
+                    f"evidence.json: {release.ledger}: {one.attack} takes {kind} for trained on, "
+                    "and no training file was stated"
+                )
+
+
+def of_noise(evidence: EvidenceFile) -> Iterator[str]:
+    """List the noise multipliers that were asked for, and are not those that ε is accounted for."""
+    for release in evidence.releases:
+        asked = release.parameters.get("noise_multiplier")
+        accounted = _multipliers(release.guarantee.accounting or {})
+        if asked is not None and accounted and not any(agree(asked, one) for one in accounted):
+            stands = ", ".join(f"{one:g}" for one in accounted)
+            yield (
+                f"{release.ledger}: noise_multiplier is {asked:g}, and its ε is accounted for "
+                f"{stands}"
+            )
+
+
+def _multipliers(accounting: dict[str, Any]) -> list[float]:
+    terms = accounting.get("terms", ())
+    return [float(t["noise_multiplier"]) for t in terms if "noise_multiplier" in t]
