@@ -19,13 +19,15 @@ from audit.results.measurement import FindingResult, Link, Measurement
 BY_CONTROL = "the undefended model leaked by this measure"
 
 
+ELSEWHERE = "as_is"  # the defense of a model that was trained elsewhere
+
+
 class Named(NamedTuple):
-    """A release of a run, as its results name it. served: whether it is behind an endpoint."""
+    """A release of a run, as its results name it."""
 
     defense: str
     role: str
     reference: bool
-    served: bool = False
 
 
 def is_served(parameters: Mapping[str, Any]) -> bool:
@@ -39,10 +41,10 @@ def leaks_beside(
     """Collect the leaks of the positive controls of a release; None where no release is `none`.
 
     Controls are its own models, unprotected, which follow it, and `none`; of two `none` the
-    reference. What is measured through an endpoint has none: they are not behind it. leaks: of the
-    release at a place.
+    reference. A model that was trained elsewhere has none: what leaks of one that is trained here
+    says nothing of its weights, or of its endpoint. leaks: of the release at a place.
     """
-    if releases[place].served:
+    if releases[place].defense == ELSEWHERE:
         return []
     plain = [i for i, one in enumerate(releases) if one.defense == "none"]
     if not plain:

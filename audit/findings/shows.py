@@ -40,8 +40,7 @@ class Shows:
         if control is None:
             general = self.unseen == NO_CONTROL  # a release's own reason says more
             return Shows(self.contact, self.sight, NO_REFERENCES if general else self.unseen)
-        seen = {name: link for name, link in control.items() if link.state == Shown.SHOWN}
-        return Shows(self.contact, {**control, **self.sight, **seen}, self.unseen)
+        return Shows(self.contact, {**control, **self.sight}, self.unseen)
 
     def contact_of(self, measurement: Measurement) -> Link:
         """Find the contact of a measurement: of its kinds the first that was not shown."""

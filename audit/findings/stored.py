@@ -23,7 +23,6 @@ from audit.findings.case import LEVEL
 from audit.findings.controls import (
     BY_CONTROL,
     Named,
-    is_served,
     leaks_beside,
     leaks_in,
     sight_by,
@@ -100,7 +99,7 @@ def _controls(results: Results, place: int) -> list[FindingResult] | None:
         return None
     seed = results.releases[place].seed
     same = [one for one in results.releases if one.seed == seed]
-    named = [Named(one.defense, one.role, one.reference, is_served(one.parameters)) for one in same]
+    named = [Named(one.defense, one.role, one.reference) for one in same]
     own = sum(one.seed == seed for one in results.releases[:place])
     return leaks_beside(own, named, lambda i: _leaks(same[i]))
 
