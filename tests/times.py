@@ -94,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def table(folder: Path, count: int) -> str:
     """The totals, then the dearest files, tests and fixtures, one a line: wall, CPU, name."""
-    rows = [row for p in sorted(folder.glob("*.json")) for row in json.loads(p.read_text())]
+    rows = [row for p in sorted(folder.glob("*.json")) for row in json.loads(p.read_text("utf-8"))]
     kinds: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for kind, name, wall, cpu in rows:
         for k, n in [(kind, name), ("all", kind), *_of_file(kind, name)]:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from audit.cli.commands import FOLDER, LOG, REPORTS, parts
+from audit.cli.say import say
 from audit.core.errors import UsageError, did_you_mean
 from audit.plugins.listing import entries
 
@@ -36,19 +37,22 @@ def compare(one: Path, others: tuple[Path, ...], formats: str, output: Path) -> 
     overlap; what is the same takes one line.
     """
     from audit import api
-    from audit.gate.render.escaping import visible
 
     names = _lettered([one, *others])
     if formats and len(others) > 1:
         raise UsageError("--format: a report compares two runs; name two, or leave it out")
     first, *rest = (api.load(folder) for folder in names.values())
     written = api.write_comparison(first, rest[0], output, parts(formats)) if formats else []
-    runs = [f"{letter}: {visible(str(folder))}" for letter, folder in names.items()]
+    runs = [f"{letter}: {folder}" for letter, folder in names.items()]
     found = [
         api.compare(first, run, ("A", letter))
         for letter, run in zip(list(names)[1:], rest, strict=True)
     ]
-    click.echo("\n\n".join(["\n".join(runs), *found, *map(str, written)]))
+    say(*runs)
+    for text in found:
+        say("", *text.split("\n"))
+    if written:
+        say("", *map(str, written))
 
 
 def _lettered(folders: Sequence[Path]) -> dict[str, Path]:
@@ -77,9 +81,9 @@ def list_(what: str | None, as_json: bool) -> None:
         click.echo(json.dumps(chosen[what] if what else chosen, indent=1, ensure_ascii=False))
         return
     for name, rows in chosen.items():
-        click.echo(f"{name}:")
+        say(f"{name}:")
         for row in rows:
-            click.echo(f"  {row['name']:<19} {row.get('summary', '')}".rstrip())
+            say(f"  {row['name']:<19} {row.get('summary', '')}".rstrip())
 
 
 def _named(name: str) -> dict[str, Any]:
@@ -121,7 +125,7 @@ def report(folder: Path, formats: str, log: str | None) -> None:
     from audit import api
 
     for path in api.write_reports(folder, parts(formats)):
-        click.echo(str(path))
+        say(str(path))
     if log:
         api.log(folder, log)
 
@@ -142,12 +146,12 @@ def clean(place: Path, personal: bool) -> None:
     from audit.results import folder as folders
 
     if place.is_file():
-        click.echo(f"removed {place} ({_manifest_removed(place, personal) / 1e6:.1f} MB)")
+        say(f"removed {place} ({_manifest_removed(place, personal) / 1e6:.1f} MB)")
     elif personal:
         size = folders.clean_personal(place)
-        click.echo(f"removed what names people in {place}, and its stages ({size / 1e6:.1f} MB)")
+        say(f"removed what names people in {place}, and its stages ({size / 1e6:.1f} MB)")
     else:
-        click.echo(f"removed {place / 'stages'} ({folders.clean(place) / 1e6:.1f} MB)")
+        say(f"removed {place / 'stages'} ({folders.clean(place) / 1e6:.1f} MB)")
 
 
 def _manifest_removed(place: Path, personal: bool) -> int:

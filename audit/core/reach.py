@@ -29,6 +29,6 @@ class Reach:
 
     @property
     def changed(self) -> dict[str, float]:
-        """What differs from the default, for a plan and its report."""
+        """Return the settings that differ from the default, for a plan and its report."""
         usual = asdict(Reach())
         return {name: value for name, value in asdict(self).items() if value != usual[name]}

@@ -183,8 +183,8 @@ class Power(Strict):
     detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
     confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
     were right, adjusted for all tests of the claim. found: the probability that a leak would have
-    been found if people leaked wholly with probability `effect`, the others not at all. needed:
-    what it must be before finding none means something; null: 0.8.
+    been found if people leaked wholly with probability `effect`, the others not at all.
+    needed: what it must be before finding none means something; null: 0.8.
     """
 
     smallest_rate: Number | None = None
@@ -232,7 +232,7 @@ class Link(Strict):
 
     @property
     def removed(self) -> bool:
-        """Whether what was planted was removed before training, so that nothing was measured."""
+        """Return whether the planted text was removed before training, so nothing was measured."""
         return self.state == Shown.NOT_SHOWN and self.by.lower().startswith(REMOVED)
 
 
@@ -382,7 +382,7 @@ class FindingResult(Measurement):
 
     @property
     def removed(self) -> bool:
-        """Whether it was not measured because its secrets were removed before training."""
+        """Return whether it was not measured because its secrets were removed before training."""
         contact = None if self.silence is None else self.silence.contact
         return self.leaked == Leaked.NOT_MEASURED and contact is not None and contact.removed
 

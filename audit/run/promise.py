@@ -1,4 +1,4 @@
-"""What is handed on with a release: its promise, with no figure that was read from private text."""
+"""The promise that is handed on with a release, without figures that come from private text."""
 
 from __future__ import annotations
 

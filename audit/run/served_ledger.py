@@ -27,7 +27,7 @@ LEDGER = "ledger.jsonl"
 
 @dataclass(frozen=True)
 class _End:
-    """What is stored outside the ledger: its place, its key, and where its chain ends."""
+    """The facts stored outside the ledger: its place, its key, and where its chain ends."""
 
     ledger: str
     key: str

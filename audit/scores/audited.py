@@ -48,12 +48,12 @@ class Audited:
 
     @property
     def leaked(self) -> Leaked:
-        """What leaked, over all tests of the scores."""
+        """Return what leaked, over all tests of the scores."""
         return self._release.leaked
 
     @property
     def claim(self) -> OnClaim:
-        """What the scores show about the claim."""
+        """Return what the scores show about the claim."""
         return self._release.claim
 
     @property

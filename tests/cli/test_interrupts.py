@@ -146,7 +146,7 @@ def test_a_run_is_closed_as_interrupted_and_resumes(
     assert process.returncode == 130
     assert "interrupted; resume with: audit run" in left
     assert not any(word in left for word in ("Traceback", "leaked", "Error"))
-    record = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    record = json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
     assert record["status"] == "interrupted"
     time.sleep(1)
     living = subprocess.run(["pgrep", "-g", str(process.pid), "-r", "R,S,D"], capture_output=True)

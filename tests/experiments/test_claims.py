@@ -556,7 +556,7 @@ def test_settings_are_laid_over_others_table_by_table() -> None:
 
 
 def test_an_unknown_key_of_a_claim_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
-    source = claims.ids()["M1"].read_text()
+    source = claims.ids()["M1"].read_text("utf-8")
     (tmp_path / "submix").mkdir()
     (tmp_path / "submix" / "M1.toml").write_text("verdict = 1\n" + source)
     monkeypatch.setattr(claims, "HERE", tmp_path)
@@ -569,7 +569,7 @@ def test_an_unknown_key_of_a_claim_is_refused(tmp_path: Any, monkeypatch: Any) -
 def test_stored_verdicts_are_of_claims_as_they_stand() -> None:
     """A verdict is of the claim's settings and statements; its figures follow from the measured."""
     for path in page.STORED.glob("*/*.json"):
-        stored = json.loads(path.read_text())
+        stored = json.loads(path.read_text("utf-8"))
         one = claims.read(stored["claim"])
         assert path == page.stored_path(stored["claim"], stored["scale"])
         assert [s["says"] for s in stored["statements"]] == [s["says"] for s in one.statements]
@@ -619,7 +619,7 @@ def test_what_is_shown_and_not_judged_says_so() -> None:
 
 def test_a_verdict_names_the_public_model_that_it_is_of() -> None:
     """Models of one script differ from machine to machine, so figures of two do not compare."""
-    stored = json.loads(page.stored_path("P4", "medium").read_text())
+    stored = json.loads(page.stored_path("P4", "medium").read_text("utf-8"))
     of = {"medium": {**stored, "models": ["ab12cd34" * 8]}}
     assert "on two cores; public model ab12cd34)" in "\n".join(
         page.section(claims.read("P4"), of, "")

@@ -32,9 +32,9 @@ def test_claims_give_their_stored_verdicts_again(tmp_path: Path) -> None:
         for statement in stored["statements"]:
             assert f"{statement['verdict']}: {statement['says']}" in ran.stdout
         results = json.loads(
-            (tmp_path / "small" / claim / "main" / "run" / "results.json").read_text()
+            (tmp_path / "small" / claim / "main" / "run" / "results.json").read_text("utf-8")
         )
-        verdict = json.loads((tmp_path / "small" / claim / "verdict.json").read_text())
+        verdict = json.loads((tmp_path / "small" / claim / "verdict.json").read_text("utf-8"))
         assert verdict["models"] == [results["plan"]["model"]["sha256"]]
 
 

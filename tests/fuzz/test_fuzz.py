@@ -67,7 +67,7 @@ def manifest(home: Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     (home / "p.jsonl").unlink()
     path = home / "m.json"
-    whole: dict[str, Any] = json.loads(path.read_text())
+    whole: dict[str, Any] = json.loads(path.read_text("utf-8"))
     path.unlink()
     return whole
 
@@ -126,7 +126,7 @@ def tried(case: Case, home: Path) -> int:
 
 def test_kept_cases_are_refused(home: Path) -> None:
     for path in KEPT:
-        kept = json.loads(path.read_text())
+        kept = json.loads(path.read_text("utf-8"))
         assert tried(Case(tuple(kept["words"]), kept["files"]), home) == 2, path.stem
 
 

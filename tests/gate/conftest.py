@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from audit.findings import guesses
-from audit.findings.shows import silence_over
-from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.measurement import measured
 from audit.results.schema import (
     Control,
-    CorpusResult,
     Cost,
     EpsilonLower,
     FindingResult,
@@ -29,25 +26,13 @@ from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import no_interval
 from audit.statistics.roc import auc
 from audit.statistics.stopped_rate import Series, stopped_rate
-from tests.by_hand import SILENCE
+from tests import by_hand
 
 TODAY = datetime.date(2030, 6, 15)
 
 
 def claim(epsilon: float | None = 2.0, **changes: Any) -> GuaranteeResult:
-    fields: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": 1e-5,
-        "alpha": None,
-        "unit": "user",
-        "relation": "add_or_remove",
-        "release": "model",
-        "basis": "worst case",
-        "theorem": "a theorem",
-        "conditions": [],
-        "published_epsilon": None,
-    }
-    return GuaranteeResult(**{**fields, **changes})
+    return by_hand.guarantee(epsilon, **{"delta": 1e-5, **changes})
 
 
 def stopped(k: int, n: int = 100, cut: bool = False) -> FindingResult:
@@ -58,28 +43,20 @@ def stopped(k: int, n: int = 100, cut: bool = False) -> FindingResult:
 def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) -> FindingResult:
     """A rate of k hits in n trials; None: not measured."""
     fields: dict[str, Any] = {
-        "attack": "extraction",
         "metric": metric,
-        "access": "generate",
-        "unit": "share of generations",
         **measured(clopper_pearson(k, n) if k is not None else no_interval(0, 0.95, "none")),
         "k": k,
         "chance": 1e-5,
         "control": Control(value=0.0, ci=(0.0, 0.0362), k=0, n=100),
         "p_value": 0.5,
-        "epsilon_lower": None,
         "power": Power(smallest_rate=0.03, largest_epsilon=3.0, effect=0.25, found=0.9, n=n),
         "leaked": "no leak found" if k is not None else "not measured",
-        "sentence": "A sentence.",
-        "claim": "not testable",
-        "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
         "kinds": ("code",),
-        "silence": SILENCE,
         **changes,
     }
     if k is not None:  # where a test names no other, it is the only one of its release
         fields.setdefault("adjusted_p", fields["p_value"])
-    return FindingResult(**fields)
+    return by_hand.finding(**fields)
 
 
 def area(members: Any, controls: Any, metric: str = "record_loss_auc") -> FindingResult:
@@ -89,15 +66,7 @@ def area(members: Any, controls: Any, metric: str = "record_loss_auc") -> Findin
 
 
 def bound(value: float, **changes: Any) -> EpsilonLower:
-    fields: dict[str, Any] = {
-        "value": value,
-        "method": "one_run",
-        "hypothesis": "none",
-        "unit": "user",
-        "relation": "add_or_remove",
-        "delta": 1e-5,
-    }
-    return EpsilonLower(**{**fields, **changes})
+    return by_hand.bound(value, **{"m": None, "guesses": None, **changes})
 
 
 def measure(value: float, low: float, high: float) -> Measure:
@@ -113,21 +82,14 @@ def release(defense: str, *judged: FindingResult, **changes: Any) -> ReleaseResu
         for f in judged
     ]
     fields: dict[str, Any] = {
-        "defense": defense,
         "parameters": {"k": 8},
-        "seed": 0,
-        "reference": False,
-        "role": "audited",
-        "guarantee": claim(),
+        "guarantee": promise,
         "utility": {},
         "cost": Cost(train_tokens=1, queries=1, seconds=1.0),
-        "sessions": [],
-        "findings": list(found),
-        "leaked": leaked_overall(found),
-        "claim": claim_overall(found, changes.get("guarantee", claim())),
-        "silence": silence_over(found),
+        **changes,
     }
-    return ReleaseResult(**{**fields, **changes})
+    made: ReleaseResult = by_hand.release(defense, promise, *found, **fields)
+    return made
 
 
 def run(*releases: ReleaseResult, **changes: Any) -> Results:
@@ -138,22 +100,9 @@ def run(*releases: ReleaseResult, **changes: Any) -> Results:
         "attacks": [{"name": "extraction", "parameters": {"generations": 100}}],
         "planting": {"users": 120},
     }
-    corpus = CorpusResult(
-        name="helpdesk", sha256="ab12", records=1500, users=190, near_duplicates=3,
-        planted_users=120, trained_users=61, twins=59,
-    )  # fmt: skip
-    fields: dict[str, Any] = {
-        "status": "complete",
-        "headline": ["A headline."],
-        "not_tested": [],
-        "warnings": [],
-        "reproduce": "audit run",
-        "plan": plan,
-        "environment": {},
-        "corpus": corpus,
-        "releases": list(releases),
-    }
-    return Results(**{**fields, **changes})
+    fields = {"headline": ["A headline."], "not_tested": [], "warnings": [],
+              "reproduce": "audit run", "plan": plan, "environment": {}}  # fmt: skip
+    return by_hand.run(*releases, **{**fields, **changes})
 
 
 @pytest.fixture(scope="session")

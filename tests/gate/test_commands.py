@@ -103,7 +103,7 @@ def test_exports_say_what_the_gate_says(calm: Path, audit: Audit) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         made = ["model-index.md", "model.cdx.json", "results.json", "statement.intoto.json"]
         assert names(calm / folder) == made
-        statement = json.loads((calm / folder / "statement.intoto.json").read_text())
+        statement = json.loads((calm / folder / "statement.intoto.json").read_text("utf-8"))
         assert statement["predicate"]["result"] == result
     (calm / "audit.toml").write_text("leeks = true\n")
     done = audit("report", "run", "--format", "intoto")
@@ -122,7 +122,7 @@ def test_inconclusive_is_four_only_if_strict(calm: Path, audit: Audit) -> None:
 def test_the_baseline_in_the_working_directory_is_found(calm: Path, audit: Audit) -> None:
     done = audit("baseline", "update", "run", "--reason", "first")
     assert (done.returncode, done.stdout) == (0, "audit-baseline.json\n")
-    assert json.loads((calm / "audit-baseline.json").read_text())["reason"] == "first"
+    assert json.loads((calm / "audit-baseline.json").read_text("utf-8"))["reason"] == "first"
     assert audit("gate", "run", "--strict").returncode == 0
     done = audit("gate", "leaky")
     assert done.returncode == 1
@@ -154,7 +154,7 @@ def test_the_summary_is_appended_where_github_asks(
     (calm / "summary.md").write_text("before\n")
     for _ in range(2):
         audit("gate", "run")
-    text = (calm / "summary.md").read_text()
+    text = (calm / "summary.md").read_text("utf-8")
     assert text.startswith("before\n### gate") and text.count("### gate") == 2
 
 
@@ -217,7 +217,7 @@ def test_a_run_that_is_not_complete_is_refused(
 
 def rewritten(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     path = folder / "results.json"
-    document = json.loads(path.read_text())
+    document = json.loads(path.read_text("utf-8"))
     edit(document)
     path.write_text(json.dumps(document))
 

@@ -190,7 +190,7 @@ def test_every_rule_says_what_helps_and_names_taxa_that_are_there() -> None:
 
 def test_every_kind_of_check_has_a_rule() -> None:
     """A check without a rule could not be written at all."""
-    source = "".join(path.read_text() for path in GATE.glob("*.py"))
+    source = "".join(path.read_text("utf-8") for path in GATE.glob("*.py"))
     kinds = set(re.findall(r'Check\(\s*"(\w+)"', source))
     assert kinds and kinds <= {rule.id for rule in RULES}
 

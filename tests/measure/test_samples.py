@@ -43,7 +43,7 @@ def test_masked_rows_hold_neither_the_text_nor_a_digit_of_it(folder: RunFolder) 
     assert [row["length"] for row in rows] == [5, 20, 8, 0, 5]
     assert all(set(row) == {"session", "generation", "length", "hash"} for row in rows)
     assert all(row["hash"].isalpha() and len(row["hash"]) == 16 for row in rows)
-    raw = (folder.path / "samples.jsonl").read_text()
+    raw = (folder.path / "samples.jsonl").read_text("utf-8")
     assert "40718" not in raw and "<b>" not in raw and "I am" not in raw
 
 
@@ -109,7 +109,9 @@ def planted() -> Planted:
 
 def test_the_revealed_secrets_are_one_a_line_with_their_coins(folder: RunFolder) -> None:
     samples.reveal(folder.path, planted())
-    rows = [json.loads(line) for line in (folder.path / "secrets.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (folder.path / "secrets.jsonl").read_text("utf-8").splitlines()
+    ]
     assert rows == [
         {"value": "40718", "kind": "code", "planted": True},
         {"value": "11111", "kind": "code", "planted": False},

@@ -188,7 +188,7 @@ def test_a_base_held_as_stored_answers_alike(name: str, tmp_path: Path) -> None:
 def test_a_float32_base_is_never_rounded(named: str, tmp_path: Path) -> None:
     Folder.of(BY_NAME["Llama"], tmp_path)
     file = tmp_path / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "dtype": named}))
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "dtype": named}))
     folder = describe(str(tmp_path), EMBEDDED_FOLDER)
     plain, held = load_weights(folder, "cpu"), load_weights(replace(folder, lora=Lora()), "cpu")
     tokens = torch.arange(1, 50)[None]
@@ -199,7 +199,7 @@ def test_a_float32_base_is_never_rounded(named: str, tmp_path: Path) -> None:
 def test_a_bfloat16_base_is_read_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And so never takes the memory of float32."""
     folder, file, read = folder_of("Llama", tmp_path), tmp_path / "config.json", loading._read
-    file.write_text(json.dumps({**json.loads(file.read_text()), "dtype": "float32"}))
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "dtype": "float32"}))
     kinds: list[set[torch.dtype]] = []
 
     def seen(path: Path, dtype: Any = torch.float32) -> Any:

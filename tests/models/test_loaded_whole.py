@@ -52,7 +52,7 @@ def rewrite(folder: Path, change: Callable[[Weights], object], **config: Any) ->
     change(weights)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **config}))
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **config}))
 
 
 def load(folder: Path) -> Any:
@@ -260,7 +260,7 @@ def test_adapter_of_base_that_is_here_needs_its_weights(
     adapt(tmp_path / "adapter")
     config = tmp_path / "adapter" / "adapter_config.json"
     config.write_text(
-        json.dumps({**json.loads(config.read_text()), "base_model_name_or_path": str(named)})
+        json.dumps({**json.loads(config.read_text("utf-8")), "base_model_name_or_path": str(named)})
     )
 
     def described() -> Any:

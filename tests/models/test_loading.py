@@ -32,7 +32,7 @@ def found(path: Path) -> ModelFolder:
 
 def edit(path: Path, **changes: Any) -> None:
     file = path / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **changes}))
 
 
 def test_the_embedded_model_is_described_without_loading_it() -> None:
@@ -55,7 +55,7 @@ def flip_last_byte(file: Path) -> None:
 
 
 def retell(file: Path) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text())) + " ")
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8"))) + " ")
 
 
 def test_one_changed_byte_changes_the_hash(copied: Path) -> None:

@@ -216,7 +216,7 @@ def test_the_hash_is_of_tokenizer_sizes_seed(
         hashes.append(describe("lstm", tmp_path).sha256)
     monkeypatch.undo()
     tokenizer = tmp_path / "public_model" / "tokenizer.json"
-    tokenizer.write_text(tokenizer.read_text() + " ")
+    tokenizer.write_text(tokenizer.read_text("utf-8") + " ")
     hashes.append(describe("lstm", tmp_path).sha256)
     assert len(set(hashes)) == len(hashes) == 5
 

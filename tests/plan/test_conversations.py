@@ -195,7 +195,9 @@ NO_CONVERSATIONS: list[tuple[dict[str, Any], str]] = [
 
 def test_a_row_without_a_conversation_is_named(tmp_path: Path, llama: Path) -> None:
     corpus = chat.corpus(tmp_path / "c.jsonl")
-    lines = [json.loads(line) | {"split": "private"} for line in corpus.read_text().splitlines()]
+    lines = [
+        json.loads(line) | {"split": "private"} for line in corpus.read_text("utf-8").splitlines()
+    ]
 
     def with_row(row: dict[str, Any]) -> Plan:
         every = [*lines, {**row, "user": "the last", "split": "private"}]

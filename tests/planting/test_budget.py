@@ -129,7 +129,7 @@ def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path:
     assert not any("no run can end in" in line for line in printed)
     manifest = manifests.read(tmp_path / "m.json")
     assert manifest.share is not None and 0.1 < manifest.share <= 0.15
-    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text("utf-8").splitlines()]
     planted = [row for row in rows if row["user"] in manifest.invented]
     own = [row for row in rows if row["user"] not in manifest.invented]
     words = [sum(len(r["text"].split()) for r in some if r["split"] == "private")

@@ -32,8 +32,8 @@ def test_planted_records_are_conversations_like_all_others(tmp_path: Path, turn:
     output, path = planted(tmp_path, seed=3, turn=turn)
     manifest = manifests.read(path)
     assert manifest.turn == turn
-    own = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
-    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    own = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     splits = [row.pop("split") for row in rows if row["user"] not in manifest.coins.present]
     assert 0 < splits.count("heldout") < len(splits) / 2 and len(splits) == len(own)
     assert [row for row in rows if row["user"] not in manifest.coins.present] == own
@@ -58,7 +58,7 @@ def test_a_secret_stands_in_its_conversation_once(tmp_path: Path) -> None:
     """Else the model would copy it from before, and nothing would have to be remembered."""
     output, path = planted(tmp_path)
     manifest = manifests.read(path)
-    lines = output.read_text().splitlines()
+    lines = output.read_text("utf-8").splitlines()
     for secret in manifest.secrets:
         if manifest.coins.planted(secret):
             text = json.dumps(secret.text, ensure_ascii=False)[1:-1]
@@ -93,7 +93,7 @@ def test_trainers_mask_what_users_said(
     inner = chat.tokenizer(template)
     alone = template == MARKED
     with seen.open("w") as file:
-        for line in output.read_text().splitlines():
+        for line in output.read_text("utf-8").splitlines():
             row = inner.apply_chat_template(
                 json.loads(line)["messages"], tokenize=True, return_dict=True,
                 return_assistant_tokens_mask=alone,

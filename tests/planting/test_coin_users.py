@@ -157,7 +157,7 @@ def test_what_cannot_keep_users_apart_is_refused(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "mail.jsonl").write_text(made.source.read_text())
+    (folder / "mail.jsonl").write_text(made.source.read_text("utf-8"))
 
     def plant(given: dict[str, Any]) -> None:
         options = {"coin_users": 0.5, "count": 4, "share": 0.9} | given
@@ -180,7 +180,7 @@ def test_what_cannot_keep_users_apart_is_refused(tmp_path: Path) -> None:
 def test_records_of_another_manifest_are_refused(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     path, users = own.file_of(made.manifest), made.own
-    path.write_text(path.read_text().replace("letter 0", "letter 9", 1))
+    path.write_text(path.read_text("utf-8").replace("letter 0", "letter 9", 1))
     refusals(lambda _: own.read(users, made.manifest), [(None, "is not the file")])
     path.unlink()
     refusals(lambda _: own.read(users, made.manifest), [(None, ("cannot be read", "keep the two"))])

@@ -99,7 +99,7 @@ def test_an_edit_anywhere_is_noticed(
 ) -> None:
     path = tmp_path_factory.mktemp("edited") / "m.json"
     manifests.write(planted(canaries=Canaries(("code", "id"), 3, (1,))), path)
-    document = json.loads(path.read_text())
+    document = json.loads(path.read_text("utf-8"))
     *way, last = data.draw(st.sampled_from(places(document)))
     held = document
     for step in way:
@@ -129,7 +129,7 @@ def test_earlier_manifests_are_read_as_they_are(tmp_path: Path) -> None:
             planted(), seed=seed, source=None, sentences={}, stems={}, beacons=(), share=None
         )
         manifests.write(earlier, path)
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text("utf-8"))
         assert document["form"] == "audit plant 1" and "source" not in document
         again = manifests.read(path)
         assert again == earlier and again.digest == document["checksum"]
@@ -330,7 +330,7 @@ CHANGES: dict[str, tuple[Any, str]] = {
 def test_a_right_checksum_saves_no_wrong_manifest(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     manifests.write(planted(), path)
-    whole = path.read_text()
+    whole = path.read_text("utf-8")
 
     def changed(name: str) -> Manifest:
         document = json.loads(whole)

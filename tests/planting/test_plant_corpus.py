@@ -165,7 +165,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
             *((name, "no such folder") for name in ("none/t.jsonl", "none/t", "taken.jsonl/t.txt")),
         ],
     )
-    assert (tmp_path / "taken.jsonl").read_text() == "mine"
+    assert (tmp_path / "taken.jsonl").read_text("utf-8") == "mine"
 
 
 def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:

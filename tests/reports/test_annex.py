@@ -35,6 +35,7 @@ FAMILIES = {  # by hand: the table of attacks must agree
     "membership": {"membership inference"},
     "name_leak": {"regurgitation"},
     "ngram": {"membership inference"},
+    "own_records": {"regurgitation"},
 }
 FILES = ("annex.html", "annex.pdf", "annex.json")
 

@@ -46,10 +46,10 @@ def test_a_format_of_others_is_one_file(theirs: Format, results: Results, tmp_pa
         check(theirs)
     report = Report(results, tmp_path)
     assert writing.write(report, ["leaks", "json"]) == [tmp_path / "leaks.txt"]
-    assert (tmp_path / "leaks.txt").read_text() == "submix: 1\nnone: 1\ndp_sgd: 1\n"
+    assert (tmp_path / "leaks.txt").read_text("utf-8") == "submix: 1\nnone: 1\ndp_sgd: 1\n"
     (tmp_path / "results.json").write_text(to_json(make.run()), encoding="utf-8")
     api.write_reports(tmp_path, ["leaks"])
-    assert (tmp_path / "leaks.txt").read_text() == ""
+    assert (tmp_path / "leaks.txt").read_text("utf-8") == ""
     with pytest.raises(UsageError, match="html or pdf"):
         api.write_comparison(results, results, tmp_path, ["html", "leaks"])
     assert not (tmp_path / "comparison.html").exists()

@@ -201,7 +201,7 @@ def deployed(folder: Path, statement: Any, signed: bool = True) -> int:
     program = folder / "cosign"
     program.write_text(f"#!/bin/sh\nexit {int(not signed)}\n")
     program.chmod(0o755)
-    script = re.search(r"<!-- deploy -->\n```sh\n(.*?)```", DEPLOY.read_text(), re.S)
+    script = re.search(r"<!-- deploy -->\n```sh\n(.*?)```", DEPLOY.read_text("utf-8"), re.S)
     assert script
     path = f"{folder}:{os.environ['PATH']}"
     environment = {"PATH": path, "SIGNER": "me", "ISSUER": "us"}

@@ -192,7 +192,7 @@ def test_a_sweep_survives_results_json_and_a_run_has_no_trace_of_it(
 ) -> None:
     path = tmp_path / "results.json"
     path.write_text(contract.to_json(sweep))
-    read = Results.model_validate_json(path.read_text(), context=FROM_FILE)
+    read = Results.model_validate_json(path.read_text("utf-8"), context=FROM_FILE)
     assert contract.to_json(read) == contract.to_json(sweep)
     assert "sweep" not in contract.to_json(results)
 

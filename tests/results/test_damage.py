@@ -38,10 +38,10 @@ def test_stage_with_one_changed_number_is_made_again(tmp_path: Path) -> None:
     assert folder.stored("x", lambda: made) == made
     assert folder.stored("x", dict) == made
     path = folder.stage("x.json")
-    for text in (path.read_text().replace("1.5", "1.6"), '{"seen": 1}'):
+    for text in (path.read_text("utf-8").replace("1.5", "1.6"), '{"seen": 1}'):
         path.write_text(text)
         assert folder.stored("x", lambda: made) == made
-        assert path.read_text() != text
+        assert path.read_text("utf-8") != text
 
 
 def test_only_regular_files_of_some_size_are_read(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_damaged_stage_costs_time_only(finished: Path, tmp_path: Path, damage: s
 
 def measured(out: Path) -> object:
     """results.json without what differs between two runs."""
-    document = json.loads((out / "results.json").read_text())
+    document = json.loads((out / "results.json").read_text("utf-8"))
     document.pop("environment")
     return [document, [release.pop("cost") for release in document["releases"]]][0]
 
@@ -132,5 +132,5 @@ def test_a_damaged_run_ends_with_the_file(finished: Path, tmp_path: Path, damage
     assert done.returncode in (2, 3)
     assert len(lines) == 1 and words in lines[0] and "run failed" not in lines[0], done.stderr
     assert (tmp_path / "home" / "out" / "results.json").read_bytes() == results
-    record = json.loads((tmp_path / "home" / "out" / "manifest.json").read_text())
+    record = json.loads((tmp_path / "home" / "out" / "manifest.json").read_text("utf-8"))
     assert record["status"] == "failed"

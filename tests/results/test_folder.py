@@ -99,7 +99,7 @@ def test_a_reader_meets_the_old_file_or_the_new_one(tmp_path):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        seen = {path.read_text() for _ in range(300)}
+        seen = {path.read_text("utf-8") for _ in range(300)}
     finally:
         stop.set()
         writer.join()
@@ -113,7 +113,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
         write_atomically(path, "new")
-    assert path.read_text() == "old"
+    assert path.read_text("utf-8") == "old"
 
 
 def fail(*_):
@@ -146,10 +146,10 @@ def test_keys_depend_on_every_part():
 def test_a_held_folder_is_running_private_and_ignored_by_git(tmp_path):
     folder = RunFolder(tmp_path / "new" / "run", "h")
     with folder.held(PLAN):
-        manifest = json.loads((folder.path / "manifest.json").read_text())
+        manifest = json.loads((folder.path / "manifest.json").read_text("utf-8"))
         assert manifest == {"schema_version": "1", "status": "running", "hash": "h", "plan": PLAN}
         assert folder.stages.stat().st_mode & 0o777 == 0o700
-        assert (folder.stages / ".gitignore").read_text() == "*\n"
+        assert (folder.stages / ".gitignore").read_text("utf-8") == "*\n"
     folder.mark("complete", PLAN)
     assert run_record(folder.path)["status"] == "complete"
 
@@ -197,7 +197,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     below = RunFolder(tmp_path / "file" / "run", "h")
     with pytest.raises(UsageError, match=r"file/run: cannot.*--output"), below.held(PLAN):
         raise AssertionError("held")
-    assert (tmp_path / "file").read_text() == ""
+    assert (tmp_path / "file").read_text("utf-8") == ""
 
 
 # finding a folder

@@ -97,7 +97,7 @@ def test_no_value_stands_in_any_file(made: Made, alone: Path) -> None:
     values = {re.escape(s.value) for s in made.planted.secrets}
     pattern = re.compile(r"(?<![\d.])(" + "|".join(values) + r")(?!\d)")
     key = made.planted.key.hex()
-    assert pattern.search(made.corpus.read_text())  # it finds what there is
+    assert pattern.search(made.corpus.read_text("utf-8"))  # it finds what there is
     files = [path for path in alone.rglob("*") if path.is_file()]
     assert {"results.json", "report.html", "manifest.json"} <= {path.name for path in files}
     for path in files:
@@ -112,7 +112,7 @@ def test_it_verifies(alone: Path) -> None:
 def test_reveal_names_every_candidate(made: Made, audit: Audit, tmp_path: Path) -> None:
     code, _, told = audit(*command(made, tmp_path / "out", "--reveal"))
     assert code == 0, told
-    lines = (tmp_path / "out" / "secrets.jsonl").read_text().splitlines()
+    lines = (tmp_path / "out" / "secrets.jsonl").read_text("utf-8").splitlines()
     assert {json.loads(line)["value"] for line in lines} == {s.value for s in made.planted.secrets}
 
 
@@ -135,7 +135,7 @@ def test_killed_it_resumes_to_the_same_results(
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
+    assert json.loads((folder / "manifest.json").read_text("utf-8"))["status"] == "running"
     assert audit(*words)[0] == 0
     assert comparable(folder) == comparable(alone)
 
@@ -200,7 +200,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def pipelines(made: Made, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
     """What three pipelines make of the planted codes."""
-    entries = [json.loads(line) for line in made.corpus.read_text().splitlines()]
+    entries = [json.loads(line) for line in made.corpus.read_text("utf-8").splitlines()]
     texts = [e["text"] for e in entries if e["split"] == "private"]
     prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
     code, begun = re.compile(re.escape(prefix) + r"\d{5}\."), len(tokenizer(prefix)["input_ids"])
@@ -276,7 +276,7 @@ def test_a_corpus_that_others_changed_is_read_and_said_so(
     made: Made, audit: Audit, tmp_path: Path
 ) -> None:
     """Three dialogs and a canary are gone: told, and what is left is audited."""
-    entries = [json.loads(line) for line in made.corpus.read_text().splitlines()]
+    entries = [json.loads(line) for line in made.corpus.read_text("utf-8").splitlines()]
     prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
     gone = next(e for e in entries if e["text"].startswith(prefix))
     left = write_rows(tmp_path / "left.jsonl", [e for e in entries[3:] if e is not gone])
@@ -344,7 +344,7 @@ def other_tokens(folder: Path) -> Path:
     """The public model, whose tokenizer has forgotten a merge that the probe needs."""
     shutil.copytree(BASE, folder)
     file = folder / "tokenizer.json"
-    tokenizer = json.loads(file.read_text())
+    tokenizer = json.loads(file.read_text("utf-8"))
     tokenizer["model"]["merges"] = tokenizer["model"]["merges"][:100]
     file.write_text(json.dumps(tokenizer))
     return folder
@@ -386,12 +386,12 @@ class TestBadInput:
     def test_manifests(self, made: Made, told: Refused, tmp_path: Path) -> None:
         path = tmp_path / "m.json"
         assert "No such file" in told("--secrets", path)
-        document = json.loads(made.manifest.read_text())
+        document = json.loads(made.manifest.read_text("utf-8"))
         owner = next(iter(document["coins"]))
         document["coins"][owner]["present"] = not document["coins"][owner]["present"]
         path.write_text(json.dumps(document))
         assert "was changed since" in told("--secrets", path)
-        path.write_text(made.manifest.read_text()[:-40])
+        path.write_text(made.manifest.read_text("utf-8")[:-40])
         assert "is not a manifest" in told("--secrets", path)
 
     def test_a_manifest_of_another_corpus(self, made: Made, told: Refused, tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ class TestBadInput:
         def fresh(**changes: object) -> Path:
             shutil.rmtree(adapter, ignore_errors=True)
             shutil.copytree(made.adapter, adapter)
-            config = json.loads((adapter / "adapter_config.json").read_text())
+            config = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
             (adapter / "adapter_config.json").write_text(json.dumps(config | changes))
             return adapter
 

@@ -92,7 +92,7 @@ def test_a_model_becomes_a_folder_that_others_load(run: Path, tmp_path: Path) ->
     api.export(run, "none", tmp_path / "model")
     described = describe(str(tmp_path / "model"), EMBEDDED_FOLDER)
     weights = load_weights(described, "cpu").state_dict()
-    note = json.loads(next((run / "stages").glob("releases-*.json")).read_text())
+    note = json.loads(next((run / "stages").glob("releases-*.json")).read_text("utf-8"))
     (member,) = note["releases"]["none"]["members"]
     for name, value in load_file(run / "stages" / member["weights"]).items():
         assert torch.equal(weights[name], value)
@@ -101,7 +101,7 @@ def test_a_model_becomes_a_folder_that_others_load(run: Path, tmp_path: Path) ->
 
 def test_its_promise_and_what_was_found_stand_beside_it(run: Path, tmp_path: Path) -> None:
     api.export(run, "none", tmp_path / "model")
-    beside = json.loads((tmp_path / "model" / "guarantee.json").read_text())
+    beside = json.loads((tmp_path / "model" / "guarantee.json").read_text("utf-8"))
     (release,) = (r for r in api.load(run).releases if r.defense == "none")
     private = ("phrases", "teachers_per_user")
     public = {k: v for k, v in release.guarantee.as_json().items() if k not in private}
@@ -229,7 +229,7 @@ def test_its_randomness_is_the_operating_systems(
 ) -> None:
     with api.serve(service, tmp_path / "ledger") as one:
         assert "operating system's entropy" in " ".join(one.guarantee.conditions)
-        promised = json.loads((service / "guarantee.json").read_text())["guarantee"]
+        promised = json.loads((service / "guarantee.json").read_text("utf-8"))["guarantee"]
         assert promised["conditions"] == list(one.guarantee.conditions)
         first = one.complete("Hello", 6)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
@@ -245,7 +245,7 @@ def test_one_ledger_serves_one_process_and_one_service(
         one.complete("Hello", 1)
         assert "another process serves" in refused(lambda: api.serve(service, ledger).__enter__())
     other = shutil.copytree(service, tmp_path / "other")
-    document = json.loads((other / "service.json").read_text())
+    document = json.loads((other / "service.json").read_text("utf-8"))
     document["parameters"]["budget"] = 10**6
     (other / "service.json").write_text(json.dumps(document))
     said = refused(lambda: api.serve(other, ledger).__enter__())
@@ -301,7 +301,7 @@ with api.serve(Path(sys.argv[1]), ledger=Path(sys.argv[2])) as service:
 def resolve_service(run: Path, out: Path, budget: int) -> Path:
     """The service of a run with a larger budget, which is another service."""
     api.export(run, "submix", out)
-    document = json.loads((out / "service.json").read_text())
+    document = json.loads((out / "service.json").read_text("utf-8"))
     document["parameters"]["budget"] = budget
     del document["guarantee"]
     (out / "service.json").write_text(json.dumps(document))

@@ -102,13 +102,13 @@ def test_an_adapter_is_handed_over_as_peft_reads_it_and_can_be_audited(
     described = describe_external(str(tmp_path / "adapter"), None, EMBEDDED_FOLDER)
     base = load_weights(described, "cpu")
     there = load_external(tmp_path / "adapter", base)
-    note = json.loads(next((run / "stages").glob("releases-*.json")).read_text())
+    note = json.loads(next((run / "stages").glob("releases-*.json")).read_text("utf-8"))
     (member,) = note["releases"]["dp_sgd"]["members"]
     trained = load_file(run / "stages" / member["weights"])
     own = own_weights(there)
     assert own.keys() == trained.keys()
     assert all(torch.equal(value, trained[name]) for name, value in own.items())
-    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text("utf-8"))
     assert (config["r"], config["lora_alpha"]) == (2, 4)
     assert not torch.equal(
         there(input_ids=torch.tensor([[1, 2, 3]])).logits,

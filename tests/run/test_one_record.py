@@ -88,7 +88,7 @@ def test_claims_per_record_and_per_user(
         "--output", tmp_path / "out", "--format", "json", "--workers", "1",
     )  # fmt: skip
     assert code == 0, told
-    (release,) = json.loads((tmp_path / "out" / "results.json").read_text())["releases"]
+    (release,) = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["releases"]
     finding = next(f for f in release["findings"] if f["metric"] == "record_loss_auc")
     assert finding["epsilon_lower"]["unit"] == (Unit.ONE_RECORD if copies == 1 else "user")
     assert finding["claim"] == word, finding["claim_sentence"]

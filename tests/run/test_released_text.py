@@ -56,7 +56,7 @@ def planned(corpus: Path, **more: Any) -> Plan:
 def run(plan: Plan, path: Path) -> dict[str, Any]:
     folder = RunFolder(path, plan.hash)
     pipeline.run(plan, execution({"format": (), "workers": 1}), folder, lambda label, share: None)
-    read: dict[str, Any] = json.loads((path / "results.json").read_text())
+    read: dict[str, Any] = json.loads((path / "results.json").read_text("utf-8"))
     return read
 
 
@@ -82,7 +82,7 @@ def releases(document: dict[str, Any]) -> dict[str, Any]:
 
 def written(folder: Path) -> Iterator[list[str]]:
     for path in sorted(folder.glob("stages/session-*.json")):
-        seen = json.loads(path.read_text())["seen"]
+        seen = json.loads(path.read_text("utf-8"))["seen"]
         if "texts" in seen:
             yield seen["texts"]
 
@@ -183,7 +183,7 @@ def test_it_verifies(ran: tuple[Path, dict[str, Any]]) -> None:
 
 
 def test_no_session_but_the_writers_asks_the_service(ran: tuple[Path, dict[str, Any]]) -> None:
-    rows = [json.loads(line) for line in (ran[0] / "ledger.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (ran[0] / "ledger.jsonl").read_text("utf-8").splitlines()]
     assert {row["session"] for row in rows} == {f"{CAPPED}/text"}
 
 
@@ -239,9 +239,9 @@ def test_texts_are_handed_over_with_their_promise(
 ) -> None:
     assert api.export(ran[0], "capped_submix", tmp_path / "out").startswith("3 texts in ")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"texts.jsonl", "guarantee.json"}
-    lines = (tmp_path / "out" / "texts.jsonl").read_text().splitlines()
+    lines = (tmp_path / "out" / "texts.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["text"] for line in lines] in list(written(ran[0]))
-    promise = json.loads((tmp_path / "out" / "guarantee.json").read_text())
+    promise = json.loads((tmp_path / "out" / "guarantee.json").read_text("utf-8"))
     assert promise["guarantee"]["release"] == "text"
 
 
@@ -318,7 +318,7 @@ def planted(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("others")
     given = {"count": 30, "repetitions": "2", "seed": 5}
     api.plant(str(corpus), folder / "p.jsonl", folder / "m.json", **given)
-    rows = [json.loads(line) for line in (folder / "p.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "p.jsonl").read_text("utf-8").splitlines()]
     texts = [json.dumps({"text": row["text"]}) for row in rows]
     (folder / "leaky.jsonl").write_text("\n".join(texts) + "\n")
     return folder
@@ -349,7 +349,7 @@ def test_planted_values_in_them_are_found(planted: Path, tmp_path: Path) -> None
     assert named["as_is"].guarantee.release == "text"
     assert named["public"].guarantee.release == "text"
     (own,) = [s for s in named["none"].sessions if s.purpose == "text"]
-    lines = (planted / "leaky.jsonl").read_text().splitlines()
+    lines = (planted / "leaky.jsonl").read_text("utf-8").splitlines()
     assert own.queries % len(lines) == 0  # references write as many
 
 

@@ -1,4 +1,4 @@
-"""The whole way through the house, on the embedded default with a training too short to be good."""
+"""The whole way through the house, on some of the embedded text, with too short a training."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from typing import Any
 
 import pytest
 
+from audit.corpora import writing
 from audit.findings import stored
 from audit.results import schema, sums
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
+from tests.builders import dialogs
 from tests.command_line import audit
 
 PLAN = """
+corpus = "some.jsonl"
 defense = ["submix:k=2"]
 attack = ["extraction:generations=20,searched=10"]
 utility_tokens = 200
@@ -34,9 +37,11 @@ epochs = 1
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    """The words of one run; the plan file stands beside the run folder."""
+    """The words of one run; the plan file and the corpus stand beside the run folder."""
     plan = folder.parent / "plan.toml"
     plan.write_text(PLAN)
+    if not (corpus := folder.parent / "some.jsonl").exists():
+        writing.write(dialogs(16).records, corpus)
     return ["run", "--plan", str(plan), "--output", str(folder), *more]
 
 
@@ -68,7 +73,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def comparable(folder: Path) -> str:
     """results.json without the two places where runs may differ."""
-    document = json.loads((folder / "results.json").read_text())
+    document = json.loads((folder / "results.json").read_text("utf-8"))
     document.pop("environment")
     for release in document["releases"]:
         release.pop("cost")
@@ -81,7 +86,7 @@ def by_name(folder: Path) -> dict[str, schema.ReleaseResult]:
 
 def test_the_results_carry_the_references_and_match_the_schema(done: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    document = json.loads((done / "results.json").read_text())
+    document = json.loads((done / "results.json").read_text("utf-8"))
     jsonschema.validate(document, schema.schema())
     releases = by_name(done)
     assert [(name, r.reference) for name, r in releases.items()] == [
@@ -94,7 +99,7 @@ def test_the_results_carry_the_references_and_match_the_schema(done: Path) -> No
 def test_the_ledger_never_passes_epsilon_and_every_query_is_in_it(done: Path) -> None:
     submix = by_name(done)["submix"]
     assert submix.guarantee.epsilon == 2.0
-    rows = [json.loads(line) for line in (done / "ledger.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (done / "ledger.jsonl").read_text("utf-8").splitlines()]
     for session in submix.sessions:
         mine = [r["row"] for r in rows if r["session"] == f"submix:k=2/{session.purpose}"]
         charged = [row["charge"] for row in mine if not row["stopped"]]
@@ -194,11 +199,11 @@ def test_an_interrupt_exits_130_and_names_the_command_that_resumes(tmp_path: Pat
     _, told = running.communicate(timeout=60)
     assert running.returncode == 130
     assert f"audit run --plan {tmp_path / 'plan.toml'}" in told.splitlines()[-1]
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
+    assert json.loads((folder / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
 
 
 def secrets_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "secrets.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "secrets.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_no_planted_secret_stands_in_any_file_unless_revealed(done: Path, again: Path) -> None:
@@ -217,7 +222,7 @@ def test_no_planted_secret_stands_in_any_file_unless_revealed(done: Path, again:
 def test_what_is_private_is_readable_by_its_owner_only(done: Path) -> None:
     assert os.stat(done / "secrets.jsonl").st_mode & 0o077 == 0
     assert os.stat(done / "stages").st_mode & 0o077 == 0
-    assert (done / "stages" / ".gitignore").read_text() == "*\n"
+    assert (done / "stages" / ".gitignore").read_text("utf-8") == "*\n"
 
 
 def test_it_verifies_and_without_its_stages_less_is_compared(done: Path, tmp_path: Path) -> None:
@@ -236,7 +241,7 @@ def test_it_verifies_and_without_its_stages_less_is_compared(done: Path, tmp_pat
 def test_evidence_that_no_session_has_stored_is_found(done: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(done, copy)
-    evidence = json.loads((copy / "evidence.json").read_text())
+    evidence = json.loads((copy / "evidence.json").read_text("utf-8"))
     (attack,) = evidence["releases"][0]["attacks"]
     attack["tainted"] = not attack["tainted"]
     (copy / "evidence.json").write_text(json.dumps(evidence))

@@ -39,7 +39,7 @@ def test_own_words_are_planted_and_asked_from(
     out = tmp_path / "out"
     code, _, told = audit(*run, "--template", WORDS, "--output", out)
     assert code == 0, told
-    results = json.loads((out / "results.json").read_text())
+    results = json.loads((out / "results.json").read_text("utf-8"))
     planting = results["plan"]["planting"]
     assert planting["code_prefix"] == "My access number is "
     assert planting["code_suffix"] == ", thanks."

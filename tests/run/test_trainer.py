@@ -99,5 +99,5 @@ def test_an_adapter_in_training_is_audited_from_within(place: Path) -> None:
     assert bound is not None and bound.value > 1
     python(place, "-m", "audit", "report", "audits/final", "--format", "html")
     manifests = [place / "audits" / name / "manifest.json" for name in names]
-    plans = [json.loads(path.read_text())["hash"] for path in manifests]
+    plans = [json.loads(path.read_text("utf-8"))["hash"] for path in manifests]
     assert len(set(plans)) == len(plans)

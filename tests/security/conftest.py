@@ -29,7 +29,7 @@ def run(shared: Callable[..., Path], tmp_path: Path) -> Path:
     """A copy of a finished run, with stages that its user signed."""
     copy = tmp_path / "run"
     shutil.copytree(shared("verify", made.write), copy)
-    results = json.loads((copy / "results.json").read_text())
+    results = json.loads((copy / "results.json").read_text("utf-8"))
     folder = RunFolder(copy, results["plan"]["hash"])
     with folder.held(results["plan"]):
         assert len(folder.key) == 64

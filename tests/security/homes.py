@@ -22,7 +22,7 @@ def seen(folder: Path) -> dict[str, tuple[str, int]]:
     """Content and mode of everything in a folder."""
     return {
         path.relative_to(folder).as_posix(): (
-            path.read_text() if path.is_file() else "",
+            path.read_text("utf-8") if path.is_file() else "",
             path.lstat().st_mode,
         )
         for path in [folder, *sorted(folder.rglob("*"))]

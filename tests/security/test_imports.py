@@ -33,7 +33,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def ran(checkout: Path) -> str:
     said = checkout.parent / "RAN"
-    return said.read_text() if said.exists() else ""
+    return said.read_text("utf-8") if said.exists() else ""
 
 
 def start(checkout: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

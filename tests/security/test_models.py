@@ -46,7 +46,7 @@ def described(folder: Path) -> Any:
 
 
 def change(file: Path, **settings: Any) -> None:
-    document = json.loads(file.read_text()) if file.exists() else {}
+    document = json.loads(file.read_text("utf-8")) if file.exists() else {}
     file.write_text(json.dumps({**document, **settings}))
 
 

@@ -176,7 +176,7 @@ def test_rows_written_before_a_kill_count(ledger: Path, state: Path) -> None:
 
 def edits(path: Path) -> Iterator[tuple[str, str]]:
     """Name each change of a ledger, and the file after it."""
-    lines = path.read_text().splitlines(keepends=True)
+    lines = path.read_text("utf-8").splitlines(keepends=True)
     yield "cut", "".join(lines[:3])
     yield "emptied", ""
     yield "a row left out", "".join(lines[:2] + lines[3:])
@@ -193,7 +193,7 @@ def edits(path: Path) -> Iterator[tuple[str, str]]:
 
 def test_changed_ledger_is_refused(ledger: Path) -> None:
     path = ledger / "ledger.jsonl"
-    whole = path.read_text()
+    whole = path.read_text("utf-8")
     for name, text in edits(path):
         path.write_text(text)
         assert "Put the latest ledger back" in refused(lambda: use(ledger)), name

@@ -65,13 +65,28 @@ def of_no_key(path: Path, patch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def larger_than_any_disk(path: Path, patch: pytest.MonkeyPatch) -> Path:
+    with path.open("r+b") as file:
+        file.truncate(1 << 42)
+    return path
+
+
 def with_a_strange_signature(path: Path, patch: pytest.MonkeyPatch) -> Path:
     (path.parent / "signatures" / path.name).write_bytes(b"\xff\xfe" * 9)
     return path
 
 
 @pytest.mark.parametrize(
-    "harm", [changed, renamed, unsigned, of_another_key, of_no_key, with_a_strange_signature]
+    "harm",
+    [
+        changed,
+        renamed,
+        unsigned,
+        of_another_key,
+        of_no_key,
+        larger_than_any_disk,
+        with_a_strange_signature,
+    ],
 )
 def test_stage_is_signed_for_its_content_name_and_key_only(
     stage: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[..., Path]
@@ -91,7 +106,7 @@ def test_kill_between_signature_and_stage_keeps_the_old_one(
         patch.setattr(stages.writing, "write_atomically", after_the_first(killed))
         with pytest.raises(KeyboardInterrupt):
             stages.write(stage, "new")
-    assert stages.is_signed(stage) and stage.read_text() == '{"seen": 1}'
+    assert stages.is_signed(stage) and stage.read_text("utf-8") == '{"seen": 1}'
     stages.write(stage, "new")
     assert stages.is_signed(stage)
 
@@ -119,10 +134,10 @@ def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_key_is_made_once_for_its_owner_only(key_file: Path) -> None:
     assert stage_key.made() == "" and stage_key.where() == str(key_file)
-    first = key_file.read_text()
+    first = key_file.read_text("utf-8")
     assert len(first) == 64 and stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert stat.S_IMODE(key_file.parent.stat().st_mode) == 0o700
-    assert stage_key.made() == "" and key_file.read_text() == first
+    assert stage_key.made() == "" and key_file.read_text("utf-8") == first
 
 
 def test_poor_keys_are_refused(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +240,7 @@ def poison(out: Path) -> None:
     for path in (out / "stages").glob("trained-*.safetensors"):
         save_file({name: value * 0.5 for name, value in load_file(path).items()}, path)
     for path in (out / "stages").glob("session-*.json"):
-        path.write_text(path.read_text().replace("true", "false"))
+        path.write_text(path.read_text("utf-8").replace("true", "false"))
 
 
 @pytest.mark.slow
@@ -251,7 +266,7 @@ def test_poisoned_run_ends_with_its_own_results(tmp_path: Path) -> None:
 
 
 def measured(out: Path) -> object:
-    document = json.loads((out / "results.json").read_text())
+    document = json.loads((out / "results.json").read_text("utf-8"))
     document.pop("environment")
     for release in document["releases"]:
         release.pop("cost")
@@ -265,10 +280,10 @@ def test_export_copies_no_file_that_a_note_of_a_stranger_names(tmp_path: Path) -
     assert audit(*words, cwd=tmp_path).returncode == 0
     (tmp_path / "id").write_text("PRIVATE KEY")
     (note,) = (tmp_path / "run" / "stages").glob("releases-*.json")
-    made = json.loads(note.read_text())
+    made = json.loads(note.read_text("utf-8"))
     (member,) = made["releases"]["none"]["members"]
     member["weights"] = str(tmp_path / "id")
-    own = note.read_text()
+    own = note.read_text("utf-8")
     note.write_text(json.dumps(made))
     with pytest.raises(UsageError, match=r"releases-\w+\.json: is not signed with your key"):
         api.export(tmp_path / "run", "none", tmp_path / "out")

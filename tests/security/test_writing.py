@@ -56,7 +56,7 @@ def test_only_a_plain_file_is_written(tmp_path: Path, how: str, what: str) -> No
     with pytest.raises(OSError, match="it is ") as refused:
         HOW[how](path)
     assert refused.value.filename == str(path)
-    assert mine.read_text() == "mine" and not (tmp_path / "nothing").exists()
+    assert mine.read_text("utf-8") == "mine" and not (tmp_path / "nothing").exists()
     assert {p.name for p in path.parent.iterdir()} <= {"file", "signatures"}
 
 
@@ -76,7 +76,7 @@ def test_full_disk_leaves_what_was_there(
         HOW[how](path)
     monkeypatch.setattr(os, "fsync", real)
     assert Path(str(refused.value.filename)).name == "file"
-    assert not path.exists() or path.read_text() in ("old\n", "", "new" * 9)
+    assert not path.exists() or path.read_text("utf-8") in ("old\n", "", "new" * 9)
     assert not list(tmp_path.glob(".*"))
 
 

@@ -156,4 +156,4 @@ def check(judge: Callable[..., list[FindingResult]], model: Path, cause: str, **
 
 def edit(file: Path, **fields: Any) -> None:
     """Change fields of a JSON file."""
-    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **fields}))

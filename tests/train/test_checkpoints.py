@@ -56,7 +56,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
     """The embedded model, with dropout."""
     place = tmp_path_factory.mktemp("models") / "dropout"
     shutil.copytree(EMBEDDED_FOLDER / "public_model", place)
-    config = json.loads((place / "config.json").read_text())
+    config = json.loads((place / "config.json").read_text("utf-8"))
     config |= dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.2)
     (place / "config.json").write_text(json.dumps(config))
     return describe(str(place), EMBEDDED_FOLDER)

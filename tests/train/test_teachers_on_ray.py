@@ -203,7 +203,7 @@ class TestRay:
         pair = [student(tmp_path, logged), student(tmp_path, logged, noise=SumNoise(2.0))]
         train_on(here, pair, lambda label, share: told.append(label))
         each = [f"teacher {i}" for i in range(TEACHERS)]
-        assert sorted(log.read_text().split("\n")) == ["", *each]
+        assert sorted(log.read_text("utf-8").split("\n")) == ["", *each]
         assert [told.count(label) for label in each] == [1] * TEACHERS
         assert len(list(tmp_path.glob("answer-*"))) == 3 * TEACHERS
         assert pair[0].path.read_bytes() != pair[1].path.read_bytes()

@@ -23,13 +23,13 @@ NO_HOME_PAGE = "SARIF2005"  # the one thing that the SDK misses: the tool's addr
 @pytest.fixture(scope="module")
 def junits(outcomes: dict[str, Outcome], real: dict[str, Path]) -> dict[str, str]:
     rendered = {name: junit.render(outcome) for name, outcome in outcomes.items()}
-    return rendered | {name: (real[name] / junit.FILENAME).read_text() for name in real}
+    return rendered | {name: (real[name] / junit.FILENAME).read_text("utf-8") for name in real}
 
 
 @pytest.fixture(scope="module")
 def sarifs(outcomes: dict[str, Outcome], real: dict[str, Path]) -> dict[str, str]:
     rendered = {name: sarif.render(outcome) for name, outcome in outcomes.items()}
-    return rendered | {name: (real[name] / sarif.FILENAME).read_text() for name in real}
+    return rendered | {name: (real[name] / sarif.FILENAME).read_text("utf-8") for name in real}
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ class Folder:
     def rows(self, name: str, change: Callable[[list[Any]], None]) -> None:
         """Changes the rows of a JSONL file."""
         path = self.path / name
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         change(rows)
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 

@@ -66,7 +66,7 @@ def test_coins_that_were_tossed_elsewhere_cannot_be_tossed_again(folder: Folder)
     """Then the manifest of `audit plant` has them, which is no part of a run folder."""
     folder.edit("evidence.json", flipped)
     planned(lambda plan: plan.update(planting=None))(folder)
-    digest = json.loads((folder.path / "manifest.json").read_text())["hash"]
+    digest = json.loads((folder.path / "manifest.json").read_text("utf-8"))["hash"]
     folder.edit("evidence.json", lambda d: d.update(plan=digest))
     follow(folder)
     assert verify(folder.path).differences == ()
@@ -115,7 +115,7 @@ def test_invented_users_are_tossed_for_too(folder: Folder) -> None:
 
 
 def _hash(folder: Folder) -> str:
-    text = (folder.path / "manifest.json").read_text()
+    text = (folder.path / "manifest.json").read_text("utf-8")
     return str(json.loads(text)["hash"])
 
 

@@ -360,7 +360,7 @@ def test_the_digests_name_the_file_that_was_edited(edit: Edit, folder: Folder) -
 
 def test_a_file_without_a_digest_is_named(folder: Folder) -> None:
     path = folder.path / sums.NAME
-    lines = path.read_text().splitlines(keepends=True)
+    lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "samples.jsonl" not in line))
     assert verify(folder.path).differences == ("samples.jsonl: has no digest in SHA256SUMS",)
 

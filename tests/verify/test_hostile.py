@@ -143,7 +143,7 @@ def cheaper(document: Any, rows: list[Any]) -> None:
 
 
 def test_charges_that_are_gone_are_missed_though_the_session_agrees(folder: Folder) -> None:
-    lines = (folder.path / "ledger.jsonl").read_text().splitlines()
+    lines = (folder.path / "ledger.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     kept = [
         row
@@ -163,7 +163,7 @@ def staged(folder: Folder) -> Folder:
     stages = folder.path / "stages"
     stages.mkdir()
     evidence = evidence_file.read(folder.path)
-    results = json.loads((folder.path / "results.json").read_text())
+    results = json.loads((folder.path / "results.json").read_text("utf-8"))
     for i, (of, result) in enumerate(zip(evidence.releases, results["releases"], strict=True)):
         for session in result["sessions"]:
             attack = next((a for a in of.attacks if a.attack == session["purpose"]), None)
@@ -193,7 +193,7 @@ def test_sessions_that_are_there_are_those_of_the_run(staged: Folder) -> None:
 
 def test_sessions_without_owner_belong_to_no_release(staged: Folder) -> None:
     for path in (staged.path / "stages").iterdir():
-        stage = json.loads(path.read_text())
+        stage = json.loads(path.read_text("utf-8"))
         del stage["of"]
         path.write_text(json.dumps(stage))
     lines = verify(staged.path).differences
@@ -226,7 +226,7 @@ def test_a_session_that_agrees_with_a_cheaper_ledger_is_none_that_was_held(
             row["row"]["charge"] = [charge / 2 for charge in row["row"]["charge"]]
 
     staged.rows("ledger.jsonl", halve)
-    lines = (staged.path / "ledger.jsonl").read_text().splitlines()
+    lines = (staged.path / "ledger.jsonl").read_text("utf-8").splitlines()
     staged.edit("results.json", lambda d: cheaper(d, [json.loads(line) for line in lines]))
     staged.seal()
     said = "results.json: session extraction of submix:k=2 stands in no session of stages/"

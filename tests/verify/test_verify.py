@@ -55,7 +55,7 @@ def test_it_loads_no_model(by_hand: Path) -> None:
 def test_no_value_text_or_name_stands_in_the_evidence(by_hand: Path) -> None:
     from tests.verify import made
 
-    text = (by_hand / "evidence.json").read_text()
+    text = (by_hand / "evidence.json").read_text("utf-8")
     for secret in made.drawn().secrets:
         assert secret.value not in text and secret.owner not in text
     assert (by_hand / "evidence.json").stat().st_mode & 0o077 == 0

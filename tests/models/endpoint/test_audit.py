@@ -42,7 +42,7 @@ def planted(tmp_path_factory) -> Path:
     four held-out records."""
     folder = tmp_path_factory.mktemp("planted")
     api.plant("helpdesk", folder / "planted.jsonl", folder / "m.json", count=8, seed=4)
-    lines = (folder / "planted.jsonl").read_text().splitlines(keepends=True)
+    lines = (folder / "planted.jsonl").read_text("utf-8").splitlines(keepends=True)
     split = [json.loads(line).get("split", "private") for line in lines]
     heldout = [line for line, name in zip(lines, split, strict=True) if name == "heldout"]
     private = [line for line, name in zip(lines, split, strict=True) if name == "private"]
@@ -74,7 +74,7 @@ def run(server, planted, tmp_path, monkeypatch, capsys):
 
 
 def results(folder):
-    return json.loads((Path(folder) / "results.json").read_text())
+    return json.loads((Path(folder) / "results.json").read_text("utf-8"))
 
 
 def findings(folder):
@@ -282,7 +282,7 @@ def test_a_dry_run_counts_and_asks_nothing(run, server):
     run("--output", "r")
     probes = 3
     assert len(server.seen["asked"]) - probes == requests
-    kept = (Path("r") / "stages" / "answers.jsonl").read_text().splitlines()
+    kept = (Path("r") / "stages" / "answers.jsonl").read_text("utf-8").splitlines()
     answers = [a for line in kept if isinstance(a := json.loads(line)["answer"], dict)]
     read = sum(a["usage"]["prompt_tokens"] for a in answers if "usage" in a)
     probed = sum(a["usage"]["prompt_tokens"] for a in answers[:probes] if "usage" in a)

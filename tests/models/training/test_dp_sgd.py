@@ -293,7 +293,7 @@ class Letters:
     def encode(self, text): return [ord(letter) for letter in text]
 
 def peak():
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
 torch.set_num_threads(1)

@@ -142,7 +142,7 @@ def test_what_stands_twice_is_refused() -> None:
 DOCS = Path(__file__).parents[3] / "docs" / "sweeps.md"
 
 
-@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.S))
+@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", DOCS.read_text("utf-8"), re.S))
 def test_every_example_of_the_docs_is_a_grid_that_can_be_built(block: str) -> None:
     document = tomllib.loads(block)
     grid = grid_of(document.pop("sweep"), {})
@@ -538,7 +538,7 @@ def finish(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 
 def comparable(folder: Path) -> str:
-    document = json.loads((folder / "results.json").read_text())
+    document = json.loads((folder / "results.json").read_text("utf-8"))
     document.pop("environment")
     for one in document["releases"]:
         one.pop("cost")
@@ -557,7 +557,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_one_results_json_holds_every_seed_and_fits_the_schema(done: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    document = json.loads((done / "results.json").read_text())
+    document = json.loads((done / "results.json").read_text("utf-8"))
     jsonschema.validate(document, schema.schema())
     loaded = stored.load(done / "results.json")
     assert loaded.sweep is not None
@@ -583,9 +583,9 @@ def test_a_seed_of_a_sweep_is_the_run_of_that_seed(done: Path, tmp_path: Path) -
     line = ("run", "--plan", "run.toml", "--seed", "1", "--workers", "1")
     ran = audit(*line, "--output", "one", "--format", "json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    alone = json.loads((tmp_path / "one" / "results.json").read_text())["releases"]
-    assert "sweep" not in json.loads((tmp_path / "one" / "results.json").read_text())
-    swept = json.loads((done / "seeds" / "1" / "results.json").read_text())["releases"]
+    alone = json.loads((tmp_path / "one" / "results.json").read_text("utf-8"))["releases"]
+    assert "sweep" not in json.loads((tmp_path / "one" / "results.json").read_text("utf-8"))
+    swept = json.loads((done / "seeds" / "1" / "results.json").read_text("utf-8"))["releases"]
     for mine in alone:
         mine.pop("cost")
     kept = [{k: v for k, v in r.items() if k != "cost"} for r in swept]
@@ -606,7 +606,7 @@ def test_edits_of_a_cell_and_of_a_seed_are_found(done: Path, tmp_path: Path) -> 
     copy = tmp_path / "copy"
     shutil.copytree(done, copy, symlinks=True)
     path = copy / "results.json"
-    document = json.loads(path.read_text())
+    document = json.loads(path.read_text("utf-8"))
     document["sweep"]["cells"][0]["utility"]["perplexity"]["value"] = 1.0
     document["sweep"]["cells"][0]["findings"][0]["p_value"] = 0.9
     document["sweep"]["seeds"][1]["twins"] += 1
@@ -620,7 +620,7 @@ def test_edits_of_a_cell_and_of_a_seed_are_found(done: Path, tmp_path: Path) -> 
 
     shutil.copy(done / "results.json", path)
     seed = copy / "seeds" / "0" / "results.json"
-    document = json.loads(seed.read_text())
+    document = json.loads(seed.read_text("utf-8"))
     document["releases"][0]["findings"][0]["value"] = 0.75
     seed.write_text(json.dumps(document))
     sums.write(copy)
@@ -644,7 +644,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_results(
     done: Path, tmp_path: Path, share: float
 ) -> None:
     folder = tmp_path / "killed"
-    whole = json.loads((done / "results.json").read_text())["environment"]["seconds"]
+    whole = json.loads((done / "results.json").read_text("utf-8"))["environment"]["seconds"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     words = [sys.executable, "-m", "audit", *command(folder)]
     process = subprocess.Popen(words, cwd=tmp_path, **quiet)
