@@ -17,7 +17,7 @@ from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
-from audit.run import group_text
+from audit.run import group_text, unknown_text
 from audit.silence import serving, weights
 
 
@@ -73,7 +73,8 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
-    lines += [*_set_aside(run), *group_text.lines(run, releases), *_redrawn(run)]
+    lines += [*unknown_text.lines(run, releases), *group_text.lines(run, releases)]
+    lines += [*_set_aside(run), *_redrawn(run)]
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
