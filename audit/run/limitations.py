@@ -75,6 +75,11 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
         )
     lines += [*unknown_text.lines(run, releases), *group_text.lines(run, releases)]
     lines += [*_set_aside(run), *_redrawn(run)]
+    if plan.model.precision:
+        lines.append(
+            f"the model's weights are stored in {plan.model.precision} and were unpacked to "
+            "float32; a program that computes with packed weights rounds its answers otherwise"
+        )
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
@@ -82,11 +87,8 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
 
 def _set_aside(run: Run) -> list[str]:
     """State of which model the figures of real users are."""
-    present, own = (
-        run.planted.coins.present,
-        {s.owner for s in run.planted.secrets if s.kind == OWN},
-    )
-    aside = sum(not present[owner] for owner in own)
+    own = {secret.owner for secret in run.planted.secrets if secret.kind == OWN}
+    aside = sum(not run.planted.coins.present[owner] for owner in own)
     if not own:
         return []
     return [
