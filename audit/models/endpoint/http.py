@@ -38,6 +38,7 @@ REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is 
 _UNLISTED = (*REFUSALS, 401, 403)  # of a request for what a server need not offer: all by GET
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
 _PATIENCE = 600.0  # seconds; a server that requests a longer wait counts as failed
+_SECRET = 12  # characters of a key; servers without one are given words such as EMPTY
 _SHOWN = 160  # characters of a server's error message
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -248,11 +249,21 @@ def _sent(
         return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
     try:
         answer = response.json()
+        answer = _masked(answer) if len(api_key()) >= _SECRET else answer
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         return _Failure("answers with no JSON object", "is this the right address?", False)
     return answer
+
+
+def _masked(tree: Any) -> Any:
+    """Hide the key wherever an answer repeats it: answers are stored, and shown in reports."""
+    if isinstance(tree, str):
+        return without_key(tree)
+    if isinstance(tree, dict):
+        return {without_key(name): _masked(value) for name, value in tree.items()}
+    return [_masked(value) for value in tree] if isinstance(tree, list) else tree
 
 
 class _TooLongError(Exception):
