@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from audit.core.corpus import Corpus
+from audit.corpora import scripts
 from audit.corpora.writing import FILES
 from audit.planting import own
 from audit.planting.insertion import Canaries
 from audit.planting.manifest import Manifest
 from audit.results.words import percent
-
-_LETTERS = 200  # of a text that are looked at
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def summary(written: Written, limits: Sequence[str], base: str | None) -> str:
     """Return the lines for the user; the last ones are the audit's command and what it lacks."""
     lines = [f"{written.source}: {note}" for note in written.corpus.notes]
     lines += [_planted(written), *_beacons(written.record), *_own(written)]
-    lines += [*_split(written), *_script(written)]
+    lines += [*_split(written), *filter(None, [scripts.warning(written.corpus.records)])]
     return "\n".join([*lines, *limits, *_command(written, base)])
 
 
@@ -84,26 +82,6 @@ def _split(written: Written) -> list[str]:
     if heldout:
         return [f"{heldout:,} records are marked heldout: do not train on them, they show utility"]
     return ["nothing is held out, so utility is not measured; use --output FILE.jsonl or a folder"]
-
-
-def _script(written: Written) -> list[str]:
-    """Warn where most texts are not in Latin letters: then planted ones stand out."""
-    records = written.corpus.records
-    foreign = sum(_is_foreign(record.text[:_LETTERS]) for record in records)
-    if 2 * foreign <= len(records):
-        return []
-    return [
-        f"planted text is English, {foreign:,} of {len(records):,} real records are not; give "
-        "sentences in their language with --template"
-    ]
-
-
-def _is_foreign(text: str) -> bool:
-    if text.isascii():
-        return False
-    letters = [character for character in text if character.isalpha()]
-    latin = sum("LATIN" in unicodedata.name(character, "") for character in letters)
-    return 2 * latin < len(letters)
 
 
 def _command(written: Written, base: str | None) -> list[str]:

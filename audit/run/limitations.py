@@ -18,7 +18,7 @@ from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
-from audit.run import group_text
+from audit.run import group_text, unknown_text
 from audit.silence import serving, weights
 
 
@@ -70,7 +70,8 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
-    lines += [*_set_aside(run), *group_text.lines(run, releases), *_redrawn(run)]
+    lines += [*unknown_text.lines(run, releases), *group_text.lines(run, releases)]
+    lines += [*_set_aside(run), *_redrawn(run)]
     if plan.model.precision:
         lines.append(
             f"the model's weights are stored in {plan.model.precision} and were unpacked to "
@@ -83,11 +84,8 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
 
 def _set_aside(run: Run) -> list[str]:
     """State of which model the figures of real users are."""
-    present, own = (
-        run.planted.coins.present,
-        {s.owner for s in run.planted.secrets if s.kind == OWN},
-    )
-    aside = sum(not present[owner] for owner in own)
+    own = {secret.owner for secret in run.planted.secrets if secret.kind == OWN}
+    aside = sum(not run.planted.coins.present[owner] for owner in own)
     if not own:
         return []
     return [
