@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -74,6 +74,9 @@ class Extraction(Attack):
             *(_searched([], kind) for kind in searched),
             *([_verbatim(unread)] if continued else []),
         ]
+
+    def asking(self, tries: int) -> Extraction:
+        return replace(self, generations=tries)
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge

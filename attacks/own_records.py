@@ -4,7 +4,8 @@ It is prompted with the beginnings of records of real users with coins, heads an
 of other users, who were trained on. A hit is a run of tokens of the user's own records that stands
 neither in the prompt nor with any other user of the corpus as it was before the coins. A user's own
 records never count against that user: else nobody set aside could be hit, and fair coins would look
-like a leak. Of users with coins, hits are tests; of others, each is an exhibit beside what the base
+like a leak. So does a value that the policy marks in them, such as a code or a name, after a prompt
+without it. Of users with coins, hits are tests; of others, each is an exhibit beside what the base
 model writes.
 """
 
@@ -18,6 +19,7 @@ from typing import Annotated
 import numpy as np
 
 from attacks.texts.own_runs import Copy, OwnRuns, Prompt
+from attacks.texts.own_values import named, own_values
 from audit.core.attack import Attack, Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Exhibits, Likelihoods, Successes
@@ -60,7 +62,7 @@ class OwnRecords(Attack):
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         unread = np.full(len(secrets), np.nan)
         return [
-            *([_sampled(unread)] if self.samples else []),
+            *([_sampled(unread), _values(unread)] if self.samples else []),
             _greedy(unread),
             Likelihoods(unread, kind=OWN),
             *([Exhibits.none(OWN)] if self.others else []),
@@ -79,8 +81,13 @@ class OwnRecords(Attack):
         by_sampling, by_reading = runs.copies(sampled), runs.copies(greedy)
         evidence: list[Evidence] = []
         if self.samples:
-            evidence.append(_sampled(_won(secrets, by_sampling, asked)))
-        evidence.append(_greedy(_won(secrets, by_reading, read)))
+            values = own_values(texts.keys(), knowledge.corpus)
+            came_up = named(values, sampled, predictor.tokenizer)
+            hit = {copy.user for copy in by_sampling if copy.users == 1}
+            evidence.append(_sampled(_won(secrets, hit, asked)))
+            evidence.append(_values(_won(secrets, came_up, asked & values.keys())))
+        hit = {copy.user for copy in by_reading if copy.users == 1}
+        evidence.append(_greedy(_won(secrets, hit, read)))
         log_probs = [chances.get(secret.owner, math.nan) for secret in secrets]
         evidence.append(Likelihoods(np.array(log_probs), kind=OWN))
         if self.others:
@@ -149,14 +156,17 @@ def _whole(prompts: Sequence[Prompt], count: int) -> set[str]:
     return {of.user for of in prompts[:count]} - {of.user for of in prompts[count:]}
 
 
-def _won(secrets: Sequence[Secret], copies: Sequence[Copy], asked: Collection[str]) -> np.ndarray:
-    """Mark the owners of whom a run came up that stands with nobody else; NaN if not asked."""
-    hit = {copy.user for copy in copies if copy.users == 1}
+def _won(secrets: Sequence[Secret], hit: Collection[str], asked: Collection[str]) -> np.ndarray:
+    """Mark the owners of whom something came up that stands with nobody else; NaN if not asked."""
     return np.array([float(s.owner in hit) if s.owner in asked else math.nan for s in secrets])
 
 
 def _sampled(won: np.ndarray) -> Successes:
     return Successes("own_sampled", _UNIT, won, None, Access.GENERATE, OWN)
+
+
+def _values(won: np.ndarray) -> Successes:
+    return Successes("own_values", _UNIT, won, None, Access.GENERATE, OWN)
 
 
 def _greedy(won: np.ndarray) -> Successes:

@@ -31,6 +31,7 @@ from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
+from audit.core.visible import printed
 from audit.planting import coverage
 from audit.planting import manifest as manifests
 from audit.planting.coverage import IGNORED, StreamReader, TokenRow
@@ -144,6 +145,7 @@ class AuditCallback(TrainerCallback):
         """Read what the collator makes of the data set, before hours are spent on it."""
         manifest = manifests.read(Path(self.manifest))
         planted = coverage.canaries(manifest.secrets, manifest.coins)
+        planted |= coverage.beacon_canaries(manifest.beacons)
         reader = StreamReader(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
         try:
             size = len(loader.dataset)
@@ -251,4 +253,4 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _report(line: str) -> None:
-    print(f"audit: {line}", file=sys.stderr, flush=True)
+    print(printed(f"audit: {line}"), file=sys.stderr, flush=True)

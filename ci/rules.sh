@@ -22,7 +22,7 @@ if [ -n "$BASE" ]; then
     refuse "the base commit $BASE is not here; check out with fetch-depth 0"
   take() { # FILE, or its DEFAULT, as NAME
     if git cat-file -e "$BASE:./${1:-$2}" 2>/dev/null; then
-      git show "$BASE:./${1:-$2}" > "$RULES/$3"
+      git cat-file blob "$BASE:./${1:-$2}" > "$RULES/$3"
     elif [ -n "$1" ]; then
       refuse "$1 is not in the base branch; merge it first"
     fi
@@ -31,7 +31,7 @@ if [ -n "$BASE" ]; then
   take "$POLICY" audit.toml audit.toml
   take "$BASELINE" audit-baseline.json audit-baseline.json
   tool='import sys, tomllib; print(tomllib.loads(sys.stdin.read()).get("tool", {}).get("audit"))'
-  before=$(git show "$BASE:./pyproject.toml" 2>/dev/null | python -I -c "$tool")
+  before=$(git cat-file blob "$BASE:./pyproject.toml" 2>/dev/null | python -I -c "$tool")
   if [ -L pyproject.toml ]; then refuse "pyproject.toml is a link"; fi
   after=$(cat pyproject.toml 2>/dev/null | python -I -c "$tool") ||
     refuse "pyproject.toml cannot be read"

@@ -10,11 +10,11 @@ from typing import Any
 
 import typst
 
+from audit.core.visible import code_point
 from reports import Format, Report
 from reports._content import verdicts
 from reports._content.comparison import TwoRuns
 from reports._content.page import Page
-from reports._content.wording import code_point
 from reports._figures import svg
 from reports._figures.figure import Figure
 

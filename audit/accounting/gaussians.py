@@ -18,6 +18,7 @@ from audit.core.terms import Relation
 _HEADROOM = 40.0  # standard deviations beyond the unit's records: Rényi orders up to 1 + 40σ/n fit
 _TAIL = 14.0  # standard deviations; Φ(-14) < 1e-44
 _STEPS = 4.0  # grid points in min(σ, σ²), the narrowest feature of a mixture
+_LEAST_PROBABILITY = 1e-18  # below it the losses are no floats
 _LARGEST_GRID = 5e7  # points times records
 
 
@@ -43,6 +44,11 @@ class Gaussians(Term):
         if not 0.0 <= self.sampling_probability <= 1.0:
             raise ValueError(
                 f"sampling_probability must lie in [0, 1]; got {self.sampling_probability}"
+            )
+        if 0.0 < self.sampling_probability < _LEAST_PROBABILITY:
+            raise ValueError(
+                f"sampling_probability must be 0 or at least {_LEAST_PROBABILITY}; got "
+                f"{self.sampling_probability}"
             )
         Term.__post_init__(self)
 

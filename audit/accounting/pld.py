@@ -22,6 +22,7 @@ _ROUNDING = 2e-15  # of δ, per convolved release: five times the largest of 558
 _COARSEST = 60  # intervals in the widest loss of one release
 _BUILT = 3e5  # intervals of one release
 _COMPOSED = 4e6  # intervals after composition
+_LARGEST = 4 * int(_COMPOSED)  # beyond what was estimated: endless work, for no better bound
 _MIXTURE_COST = 40.0  # a mixture has this many times fewer intervals; another number moves its ε
 _TAIL, _TILTS = 1e-15, 12  # mass of a composition that may be cut off, and is counted at infinity
 _DRIFT = 1e-7  # nats: rounding error of the library where it adds up millions of intervals
@@ -121,6 +122,8 @@ def _self_composed(one: Losses, count: int, interval: float) -> DensePLDPmf:
     tilts = [2.0**k / masses.size for k in range(_TILTS)]
     start = max(0, math.floor(max(reach(-tilt) for tilt in tilts)))
     stop = min(count * (masses.size - 1), math.ceil(min(reach(tilt) for tilt in tilts))) + 1
+    if stop - start > _LARGEST:
+        raise OverflowError(f"{stop - start} intervals after composition")
     size = fft.next_fast_len(max(stop - start, masses.size), real=True)
     around = fft.irfft(fft.rfft(masses, size) ** count, size)
     composed = np.roll(around, -start)[: stop - start]

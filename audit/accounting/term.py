@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 from audit.accounting.privacy_loss import Losses, Pair
 
+LEAST_NOISE = 1e-9  # below it ε has no meaning, and floats overflow
+
 
 class Term(ABC):
     """`count` releases of one kind. Subclasses are frozen dataclasses with these fields and more.
@@ -34,6 +36,10 @@ class Term(ABC):
         if not 0.0 <= self.noise_multiplier < math.inf:
             raise ValueError(
                 f"noise_multiplier must be finite, at least 0; got {self.noise_multiplier}"
+            )
+        if 0.0 < self.noise_multiplier < LEAST_NOISE:
+            raise ValueError(
+                f"noise_multiplier must be 0 or at least {LEAST_NOISE}; got {self.noise_multiplier}"
             )
         if self.count < 0 or self.records < 0:
             raise ValueError(

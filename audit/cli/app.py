@@ -21,6 +21,7 @@ from audit.cli.export import export
 from audit.cli.gate import baseline, gate
 from audit.cli.plant import plant
 from audit.cli.run import run
+from audit.cli.say import say
 from audit.cli.show import clean, compare, list_, report, schema
 from audit.cli.sweep import sweep
 from audit.cli.verify import verify
@@ -72,8 +73,7 @@ def _fail(message: str, code: int) -> NoReturn:
     if os.environ.get("AUDIT_DEBUG") == "1":
         raise
     line = " ".join(map(_shortened, without_key(message).split()))
-    printable = "".join(c if c.isprintable() else "?" for c in line)
-    click.echo(f"audit: {printable}", err=True)
+    say(f"audit: {line}", err=True)
     raise SystemExit(code)
 
 

@@ -9,6 +9,7 @@ import click
 
 from audit.cli.commands import given
 from audit.cli.progress import Progress
+from audit.cli.say import say
 from audit.core.errors import UsageError
 
 EXIT_CHECK_FAILED = 1
@@ -54,5 +55,5 @@ def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> 
         )
     if json_file is not None:
         write_atomically(json_file, as_json.text(examined))
-    click.echo(table.text(examined))
+    say(*table.text(examined).split("\n"))
     raise SystemExit(0 if examined.passed else EXIT_CHECK_FAILED)

@@ -13,6 +13,7 @@ import click
 
 from audit.cli.interrupts import check, checking
 from audit.cli.progress import Progress
+from audit.cli.say import say
 from audit.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
     if log:
         api.check_log(log)
     if dry:
-        click.echo(planned.describe())
+        say(*planned.describe().split("\n"))
         return
     with Progress() as progress:
         try:
@@ -114,13 +115,13 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
         except KeyboardInterrupt:
             with contextlib.suppress(OSError):  # after a hang-up nobody reads on
                 progress.stop()
-                click.echo(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
+                say(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    click.echo(" ".join(results.headline))
+    say(" ".join(results.headline))
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
-    click.echo(str(planned.folder / shown))
-    click.echo("\n".join(["next:", *_next(planned.folder, shown)]), err=True)
+    say(str(planned.folder / shown))
+    say("next:", *_next(planned.folder, shown), err=True)
     if log:
         api.log(planned.folder, log)
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from audit.cli.commands import EXIT_FAILED
+from audit.cli.say import say
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 
@@ -68,6 +69,6 @@ def doctor() -> None:
     """Check this installation: packages, device, the embedded default."""
     lines = checks()
     for name, fine, detail in lines:
-        click.echo(f"{'ok ' if fine else 'BAD'} {name}: {detail}")
+        say(f"{'ok ' if fine else 'BAD'} {name}: {detail}")
     if not all(fine for _, fine, _ in lines):
         raise SystemExit(EXIT_FAILED)

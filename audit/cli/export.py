@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from audit.cli.commands import FOLDER
+from audit.cli.say import say
 
 
 @click.command()
@@ -21,4 +22,4 @@ def export(folder: Path, release: str, out: Path) -> None:
     """
     from audit import api
 
-    click.echo(api.export(folder, release, out))
+    say(api.export(folder, release, out))

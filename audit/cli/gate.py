@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from audit.cli.commands import FOLDER, Commands, parts
+from audit.cli.say import say
 
 
 @click.command()
@@ -29,7 +30,7 @@ def gate(
     report = Report(files.finished(folder), folder, policy_file, baseline_file, strict)
     written = reports.write(report, parts(formats))
     files.append_summary(report.outcome, os.environ)
-    click.echo("\n".join([console.render(report.outcome), *map(str, written)]))
+    say(*console.render(report.outcome).split("\n"), *map(str, written))
     raise SystemExit(report.outcome.exit_code)
 
 
@@ -55,4 +56,4 @@ def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
     from audit.gate import files
 
     accepted = baselines.make(files.finished(folder), reason, date.today())
-    click.echo("\n".join(files.update_baseline(output, accepted, only_tighten)))
+    say(*files.update_baseline(output, accepted, only_tighten))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from audit.cli.commands import COIN_USERS, TEMPLATE, given, reading
+from audit.cli.say import say
 
 
 @click.command()
@@ -71,4 +72,5 @@ def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
     """Plant canaries into a corpus that is trained on elsewhere."""
     from audit import api
 
-    click.echo(api.plant(corpus, output, manifest, **given(flags, None)))
+    said = api.plant(corpus, output, manifest, **given(flags, None))
+    say(*said.split("\n"))

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from audit.core.progress import WHOLE, Remark
+from audit.core.visible import printed
 from audit.results.words import duration
 
 _KNOWN = 0.05  # share of the whole run from which on the rest is estimated
@@ -59,7 +60,9 @@ class Progress:
             self._whole = share
             return
         if self._bars is not None and isinstance(label, Remark):
-            self._bars.console.print(label, markup=False, highlight=False)  # above the bars
+            self._bars.console.print(
+                printed(label), markup=False, highlight=False
+            )  # above the bars
             return
         if self._bars is not None:
             self._show(label, share)
@@ -70,7 +73,7 @@ class Progress:
             done = f" {share:.0%}" if share else ""
             left = "" if isinstance(label, Remark) else self._left(now)
             line = f"[{now - self._began:5.1f} s] {label}{done}{left}"
-            print(line, file=sys.stderr, flush=True)
+            print(printed(line), file=sys.stderr, flush=True)
 
     def _left(self, now: float) -> str:
         """Estimate the time left from what is done; nothing where that is too little to tell."""
@@ -84,7 +87,9 @@ class Progress:
             if self._step is not None:  # a step without a length ends where the next begins
                 self._bars.update(self._tasks[self._step], completed=1.0, total=1.0)
             self._step = None if share else label
-            self._tasks[label] = self._bars.add_task(label, total=1.0 if share else None, left="")
+            self._tasks[label] = self._bars.add_task(
+                printed(label), total=1.0 if share else None, left=""
+            )
         if share:
             self._bars.update(self._tasks[label], completed=share, total=1.0)
         self._bars.update(self._tasks[label], left=self._left(time.monotonic()).strip(" ()"))

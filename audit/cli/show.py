@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from audit.cli.commands import FOLDER, LOG, REPORTS, parts
+from audit.cli.say import say
 from audit.core.errors import UsageError, did_you_mean
 from audit.plugins.listing import entries
 
@@ -36,19 +37,22 @@ def compare(one: Path, others: tuple[Path, ...], formats: str, output: Path) -> 
     overlap; what is the same takes one line.
     """
     from audit import api
-    from audit.gate.render.escaping import visible
 
     names = _lettered([one, *others])
     if formats and len(others) > 1:
         raise UsageError("--format: a report compares two runs; name two, or leave it out")
     first, *rest = (api.load(folder) for folder in names.values())
     written = api.write_comparison(first, rest[0], output, parts(formats)) if formats else []
-    runs = [f"{letter}: {visible(str(folder))}" for letter, folder in names.items()]
+    runs = [f"{letter}: {folder}" for letter, folder in names.items()]
     found = [
         api.compare(first, run, ("A", letter))
         for letter, run in zip(list(names)[1:], rest, strict=True)
     ]
-    click.echo("\n\n".join(["\n".join(runs), *found, *map(str, written)]))
+    say(*runs)
+    for text in found:
+        say("", *text.split("\n"))
+    if written:
+        say("", *map(str, written))
 
 
 def _lettered(folders: Sequence[Path]) -> dict[str, Path]:
@@ -77,9 +81,9 @@ def list_(what: str | None, as_json: bool) -> None:
         click.echo(json.dumps(chosen[what] if what else chosen, indent=1, ensure_ascii=False))
         return
     for name, rows in chosen.items():
-        click.echo(f"{name}:")
+        say(f"{name}:")
         for row in rows:
-            click.echo(f"  {row['name']:<19} {row.get('summary', '')}".rstrip())
+            say(f"  {row['name']:<19} {row.get('summary', '')}".rstrip())
 
 
 def _named(name: str) -> dict[str, Any]:
@@ -121,22 +125,46 @@ def report(folder: Path, formats: str, log: str | None) -> None:
     from audit import api
 
     for path in api.write_reports(folder, parts(formats)):
-        click.echo(str(path))
+        say(str(path))
     if log:
         api.log(folder, log)
 
 
 @click.command()
-@FOLDER
-def clean(folder: Path) -> None:
+@click.argument("place", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
+@click.option(
+    "--personal",
+    is_flag=True,
+    help="Remove also what names people: coins, records set aside, revealed secrets and users.",
+)
+def clean(place: Path, personal: bool) -> None:
     """Remove a run's stages: trained members and other costly results. Reports stay.
 
-    Scratch that killed runs with --workers ray left on this machine is removed, too.
+    Scratch that killed runs with --workers ray left on this machine is removed, too. With
+    --personal, a manifest goes with the records of users set aside that lie beside it.
     """
-    from audit.results.folder import clean as remove_stages
+    from audit.results import folder as folders
 
-    size = remove_stages(folder)
-    click.echo(f"removed {folder / 'stages'} ({size / 1e6:.1f} MB)")
+    if place.is_file():
+        say(f"removed {place} ({_manifest_removed(place, personal) / 1e6:.1f} MB)")
+    elif personal:
+        size = folders.clean_personal(place)
+        say(f"removed what names people in {place}, and its stages ({size / 1e6:.1f} MB)")
+    else:
+        say(f"removed {place / 'stages'} ({folders.clean(place) / 1e6:.1f} MB)")
+
+
+def _manifest_removed(place: Path, personal: bool) -> int:
+    """Remove a manifest and what lies beside it. Raises UsageError for any other file."""
+    from audit.planting import manifest, own
+
+    manifest.read(place)
+    if not personal:
+        raise UsageError(
+            f"{place}: is a manifest, without which nothing can be audited; add --personal to "
+            "remove it with the records beside it"
+        )
+    return own.remove(place)
 
 
 @click.command()

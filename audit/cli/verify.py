@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from audit.cli.commands import FOLDER
+from audit.cli.say import say
 
 
 @click.command()
@@ -14,8 +15,7 @@ from audit.cli.commands import FOLDER
 def verify(folder: Path) -> None:
     """Derive results.json again from its evidence; exit with 1 where it does not follow."""
     from audit import api
-    from audit.gate.render.escaping import visible
 
     verification = api.verify(folder)
-    click.echo("\n".join(map(visible, str(verification).splitlines())))
+    say(*str(verification).split("\n"))
     raise SystemExit(verification.exit_code)

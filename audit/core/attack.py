@@ -93,6 +93,13 @@ class Attack(ABC):
         them. public: whether `Knowledge.public` is known.
         """
 
+    def asking(self, tries: int) -> Attack:
+        """Return this attack with so many generations after each sentence; itself if it makes none.
+
+        tries: at least 1, for each kind of value.
+        """
+        return self
+
     @abstractmethod
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge

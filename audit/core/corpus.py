@@ -74,6 +74,7 @@ class Corpus:
     spare: embedded public texts, used if no record is public.
     frame: what stands around a planted secret, in a corpus of conversations; else None.
     notes: what was recognised, joined or left out when it was read, a line each.
+    user_is: how users were told apart when it was read, in words.
     aside: the records of real users with coins, where these were tossed elsewhere; no training,
         tokenizer or measure of utility reads them.
     """
@@ -85,6 +86,7 @@ class Corpus:
     spare: tuple[str, ...] = ()
     frame: Frame | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
+    user_is: str = field(default="", compare=False)
     aside: tuple[Record, ...] = ()
 
     def of(self, split: str) -> tuple[Record, ...]:

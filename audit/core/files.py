@@ -12,6 +12,7 @@ from typing import Any
 from audit.core.errors import DamagedError
 
 LARGEST = 1 << 29  # bytes of a document; a corpus may be larger
+MOST_LINES = 1 << 31  # bytes of a ledger: ten million rows
 
 
 def regular(path: Path, most: int | None = None) -> Path:
@@ -52,7 +53,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read the objects of a JSONL file; drop a torn last line. Raises DamagedError or OSError."""
     if not path.exists():
         return []
-    lines = regular(path).read_bytes().split(b"\n")
+    lines = regular(path, MOST_LINES).read_bytes().split(b"\n")
     return [_object(line, f"{path}:{n}") for n, line in enumerate(lines[:-1], 1) if line]
 
 

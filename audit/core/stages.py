@@ -27,7 +27,7 @@ _OTHERS = ("lock", "sweep.lock", "answers.jsonl", "audited", ASIDE, _SIGNATURES)
 def write(path: Path, content: str | bytes) -> None:
     """Write a stage atomically, readable by its owner only."""
     content = content.encode(errors="backslashreplace") if isinstance(content, str) else content
-    _sign(path, sha256_of(content))
+    _sign(path, len(content), sha256_of(content))
     writing.write_atomically(path, content, private=True)
 
 
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a free path for a library to write a stage to, as `writing.replacing` does."""
     with writing.replacing(path) as made:
         yield made
-        _sign(path, sha256_of_file(made))
+        _sign(path, made.stat().st_size, sha256_of_file(made))
 
 
 def is_signed(path: Path) -> bool:
@@ -44,15 +44,19 @@ def is_signed(path: Path) -> bool:
     signatures = _signature_path(path)
     if not (path.is_file() and signatures.is_file() and stage_key.exists()):
         return False
-    own = stage_key.signature(path.name, _digest(path)).encode()
-    return any(hmac.compare_digest(own, other) for other in _signatures(signatures))
+    known = _signatures(signatures)
+    size = _of_size(path.name, path.stat().st_size)
+    if not any(line.startswith(size) for line in known):  # before a file of any size is read
+        return False
+    own = size + _of_content(path.name, _digest(path))
+    return any(hmac.compare_digest(own, line) for line in known)
 
 
 def admit(folder: Path, trust: bool) -> list[Path]:
     """Put aside what is not signed with this user's key, and return it; sign it if trusted."""
     for path in _stages(folder) if trust else ():
         if path.is_file() and not is_signed(path):
-            _sign(path, _digest(path))
+            _sign(path, path.stat().st_size, _digest(path))
     aside = [path for path in _stages(folder) if not is_signed(path)]
     put_aside(folder, aside)
     return aside
@@ -83,14 +87,22 @@ def _stages(folder: Path) -> list[Path]:
     return [path for path in paths if path.name[0] != "." and path.name not in _OTHERS]
 
 
-def _sign(path: Path, digest: str) -> None:
+def _of_size(name: str, size: int) -> bytes:
+    return stage_key.signature(name, f"{size} bytes").encode()
+
+
+def _of_content(name: str, digest: str) -> bytes:
+    return stage_key.signature(name, digest).encode()
+
+
+def _sign(path: Path, size: int, digest: str) -> None:
     """Write the signature of what a stage will hold, before that of what it holds now.
 
     A process may be killed before the stage is written; then the old one counts.
     """
     signatures = _signature_path(path)
     writing.make_folder(signatures.parent, private=True)
-    own = stage_key.signature(path.name, digest).encode()
+    own = _of_size(path.name, size) + _of_content(path.name, digest)
     before = _signatures(signatures)[:1] if path.exists() else []
     writing.write_atomically(signatures, b"\n".join([own, *before]), private=True)
 

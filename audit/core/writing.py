@@ -165,7 +165,8 @@ def remove_abandoned(folder: Path, name: str | None = None) -> int:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         partial = PARTIAL.fullmatch(path.name)
         if partial and name in (None, partial[1]):
-            with contextlib.suppress(OSError):  # gone, or of a process that lives
+            # gone, of a process that lives, or too deep to be removed
+            with contextlib.suppress(OSError, RecursionError):
                 size += _remove_if_abandoned(path)
     return size
 

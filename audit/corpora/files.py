@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ def records(
     if path.is_dir():
         parts = list(_parts(path, reading, taken))
     elif packed.kind(path) in KINDS:
+        _note_mail([path], reading, taken)
         name = stem(path) if packed.kind(path) in _TEXT else "line"
         lines, file = _content(path)
         parts = [Part(name, str(path), lines, file=file, reading=reading, notes=taken)]
@@ -56,6 +57,7 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
     if not found.files:
         raise UsageError(f"{folder}: no file of a known kind here ({', '.join(KINDS)})")
     notes |= dict.fromkeys(found.notes, 0)
+    _note_mail(found.files, reading, notes)
     places = [path.relative_to(folder) for path in found.files]
     splits = any(split_of_file(place) == "private" for place in places)
     dropped = [str(place) for place in places if splits and not split_of_file(place)]
@@ -76,13 +78,20 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
         notes[f"held out, never trained on: {', '.join(held)}"] = 0
 
 
+def _note_mail(files: Iterable[Path], reading: Reading, notes: dict[str, int]) -> None:
+    """Note who the user of a mail is, where nobody said so."""
+    if reading.user is None and any(packed.kind(path) in mail.KINDS for path in files):
+        notes[mail.NOTE] = 0
+
+
 def _content(path: Path) -> tuple[list[str], str]:
     """Read a file as lines of text or of JSON, with the name that shows which."""
     kind, place = packed.kind(path), str(path)
     if kind in tables.ARROW:
         return tables.lines(tables.arrow(packed.content(path), kind, place)), "rows.jsonl"
     if kind in mail.KINDS:
-        return tables.lines(mail.rows(packed.content(path), kind)), "rows.jsonl"
+        name = path.parent.name if kind == ".eml" else stem(path)
+        return tables.lines(mail.rows(packed.content(path), kind, name)), "rows.jsonl"
     text = packed.text(path)
     if kind in tables.DELIMITERS:
         rows = tables.separated(text, tables.DELIMITERS[kind], place)

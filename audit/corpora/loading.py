@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from audit.core.corpus import Corpus, Record
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
-from audit.corpora import files, hub, users
+from audit.corpora import files, hub, mail, users
 from audit.corpora.part import stem
-from audit.corpora.reading import USUAL, Reading
+from audit.corpora.reading import USUAL, Reading, UserForm
 
 NAMES = {  # the embedded corpora
     "helpdesk": "simulated customer support",
@@ -67,7 +67,16 @@ def read(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
     if not records:
         raise UsageError(f"{source}: the corpus is empty; it needs at least one record with text")
     lines = (f"{note} ({count:,} records)" if count else note for note, count in notes.items())
-    return Corpus(name, tuple(records), notes=tuple(lines))
+    return Corpus(name, tuple(records), notes=tuple(lines), user_is=_user_is(reading, notes))
+
+
+def _user_is(reading: Reading, notes: Mapping[str, int]) -> str:
+    """Describe how users were told apart: by which id, and when two of them are one."""
+    unnamed = "sender of mail" if mail.NOTE in notes else "id in the column user"
+    column = f"id in the column {reading.user}" if reading.user else unnamed
+    exact = reading.user_form is UserForm.EXACT
+    how = "exactly" if exact else "without case, blanks and Unicode forms"
+    return f"a user is one {column}, compared {how}"
 
 
 def _spare(embedded: Path) -> tuple[str, ...]:

@@ -1,27 +1,59 @@
-"""Read mail as records: the subject and the text of each message, of the user who sent it."""
+"""Read mail as records: the subject and the text of each message, and whose it may be.
+
+The user is the sender unless another column is named: who receives it, its thread, its mailbox.
+"""
 
 from __future__ import annotations
 
 import mailbox
+import re
 import tempfile
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.message import EmailMessage, Message
-from email.utils import parseaddr
+from email.utils import getaddresses
 from html.parser import HTMLParser
 from typing import Any
 
 KINDS = (".mbox", ".eml")
+NOTE = "the user of a mail is its sender; --user to, --user thread or --user mailbox is another"
+_ID = re.compile(r"<[^<>\s]+>")
 
 
-def rows(content: bytes, suffix: str) -> Iterator[dict[str, Any]]:
-    """Read each message that has a text: {"text": …, "user": address of the sender or None}."""
+def rows(content: bytes, suffix: str, name: str) -> Iterator[dict[str, Any]]:
+    """Read each message that has a text, with whose it may be: None where that is not known.
+
+    from, to: addresses of the sender and of the first receiver. thread: id of its first message.
+    mailbox: `name`. user: the sender.
+    """
     for message in _messages(content) if suffix == ".mbox" else [_parsed(content)]:
         text = _text(message)
         if text:
             subject = str(message["subject"] or "").strip()
-            sender = parseaddr(str(message["from"] or ""))[1].strip()
-            yield {"text": f"{subject}\n\n{text}" if subject else text, "user": sender or None}
+            sender = _address(message["from"])
+            yield {
+                "text": f"{subject}\n\n{text}" if subject else text,
+                "user": sender,
+                "from": sender,
+                "to": _address(message["to"]),
+                "thread": _thread(message),
+                "mailbox": name,
+            }
+
+
+def _address(header: Any) -> str | None:
+    """Read the first address of a header."""
+    found = getaddresses([str(header or "")])
+    return next((address.strip() for _, address in found if address.strip()), None)
+
+
+def _thread(message: EmailMessage) -> str | None:
+    """Find the id of the message that began the thread: the first one that it refers to."""
+    for header in ("references", "in-reply-to", "message-id"):
+        ids = _ID.findall(str(message[header] or ""))
+        if ids:
+            return str(ids[0])
+    return None
 
 
 def _messages(content: bytes) -> Iterator[EmailMessage]:

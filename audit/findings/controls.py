@@ -6,8 +6,8 @@ and nothing of more tries, of other access or of more people than the control ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Shown
@@ -20,11 +20,17 @@ BY_CONTROL = "the undefended model leaked by this measure"
 
 
 class Named(NamedTuple):
-    """A release of a run, as its results name it."""
+    """A release of a run, as its results name it. served: whether it is behind an endpoint."""
 
     defense: str
     role: str
     reference: bool
+    served: bool = False
+
+
+def is_served(parameters: Mapping[str, Any]) -> bool:
+    """Return whether a release with these parameters is behind an endpoint."""
+    return "served_sha256" in parameters
 
 
 def leaks_beside(
@@ -33,8 +39,11 @@ def leaks_beside(
     """Collect the leaks of the positive controls of a release; None where no release is `none`.
 
     Controls are its own models, unprotected, which follow it, and `none`; of two `none` the
-    reference. leaks: of the release at a place.
+    reference. What is measured through an endpoint has none: they are not behind it. leaks: of the
+    release at a place.
     """
+    if releases[place].served:
+        return []
     plain = [i for i, one in enumerate(releases) if one.defense == "none"]
     if not plain:
         return None

@@ -109,6 +109,7 @@ def _recall(hits: Hits, case: Case, rate: Measurement) -> Measurement:
         power=Power(
             smallest_rate=power.smallest_rate(planted) if n else None,
             effect=rate.power.effect,
+            needed=rate.power.needed,
             found=rate.power.found,
             n=planted,
         ),

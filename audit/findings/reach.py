@@ -24,7 +24,7 @@ def link(measurement: Measurement, tests: int) -> Link:
     effect = _effect(measurement.power)
     needed = measurement.power.needed or _USUAL.power
     if found < needed:
-        rate = percent_at_most(found)
+        rate = percent_at_most(found) if found else "0 %"
         why = (
             f"If {effect} leaked wholly, it would be called a leak in {rate} of such runs only; "
             "plant more people, or ask more often."

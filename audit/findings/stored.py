@@ -20,7 +20,14 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, guesses
 from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.case import LEVEL
-from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
+from audit.findings.controls import (
+    BY_CONTROL,
+    Named,
+    is_served,
+    leaks_beside,
+    leaks_in,
+    sight_by,
+)
 from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.settings import one_toss
 from audit.findings.shows import (
@@ -91,7 +98,7 @@ def _controls(results: Results, place: int) -> list[FindingResult] | None:
         return None
     seed = results.releases[place].seed
     same = [one for one in results.releases if one.seed == seed]
-    named = [Named(one.defense, one.role, one.reference) for one in same]
+    named = [Named(one.defense, one.role, one.reference, is_served(one.parameters)) for one in same]
     own = sum(one.seed == seed for one in results.releases[:place])
     return leaks_beside(own, named, lambda i: _leaks(same[i]))
 

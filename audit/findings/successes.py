@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from audit.core.evidence import Successes
+from audit.core.secret import OWN
 from audit.findings import bounds, mechanism, reach
 from audit.findings.case import Case
 from audit.findings.guesses import guessed
@@ -29,7 +30,7 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
             successes.metric,
             _over_secrets(case.rate(k, len(planted))),
             unit=successes.unit,
-            observation=f"{k} of {len(planted)} planted secrets, {k_twins} of {len(twins)} twins.",
+            observation=_observation(k, len(planted), k_twins, len(twins), case),
             k=k,
             chance=successes.chance,
             control=Control.of(_over_secrets(case.rate(k_twins, len(twins))), k_twins),
@@ -48,6 +49,12 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
             outcomes=case.outcomes(measured) if len(planted) else None,
         )
     ]
+
+
+def _observation(k: int, planted: int, k_twins: int, twins: int, case: Case) -> str:
+    if any(secret.kind == OWN for secret in case.secrets):
+        return f"{k} of {planted} users who stayed, {k_twins} of {twins} set aside."
+    return f"{k} of {planted} planted secrets, {k_twins} of {twins} twins."
 
 
 def tests(successes: Successes, case: Case) -> dict[str, Tossed]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 
+from audit.core.visible import visible
 from audit.gate import claims, leaks, limits, regression, settings, utilities, waivers
 from audit.gate.baseline import Baseline
 from audit.gate.identity import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
-from audit.gate.render.escaping import visible
 from audit.results.schema import Results
 
 

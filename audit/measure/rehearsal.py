@@ -12,6 +12,7 @@ from audit.core.attack import Attack, Knowledge, Neighbour, Shadow
 from audit.core.law import Law
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from audit.core.randomness import stream
+from audit.core.secret import Secret
 from audit.core.terms import Relation
 from audit.measure import bleu, perplexity
 from audit.prepare.run import Run
@@ -110,7 +111,7 @@ def rehearsed(
     }
     asked = {}
     for purpose, look in looks.items():
-        session = _opened(run, access, budget)
+        session = opened(run, access, budget)
         look(session)
         asked[purpose] = session.asked
     return asked
@@ -118,7 +119,7 @@ def rehearsed(
 
 def of_endpoint(run: Run, access: Access) -> Rehearsal:
     """Count what all sessions of a run ask of one endpoint with this access."""
-    session = _opened(run, access)
+    session = opened(run, access)
     perplexity.read(session, run.heldout, run.plan.utility_tokens)
     bleu.measure(session, *_completed(run))
     for chosen in run.plan.attacks:
@@ -131,15 +132,19 @@ def _completed(run: Run) -> tuple[list[str], np.random.Generator]:
     return texts, stream(run.plan.seed, "rehearsal", "completion")
 
 
-def _opened(run: Run, access: Access, budget: int | None = None) -> Rehearsal:
+def opened(run: Run, access: Access, budget: int | None = None) -> Rehearsal:
+    """Open a rehearsal with a release of a run. budget: queries that it answers; None: all."""
     model = run.plan.model  # of a tokenizer alone, no vocabulary is known
     return Rehearsal(run.tokenizer, model.vocabulary or 2, model.max_length, access, budget)
 
 
 def _attack(run: Run, attack: Attack, session: Rehearsal) -> None:
+    rehearse(run, attack, run.secrets_for(attack), session)
+
+
+def rehearse(run: Run, attack: Attack, secrets: Sequence[Secret], session: Rehearsal) -> None:
     """Attack a rehearsal; what it asks of others than the release is not counted."""
     others = [replace(session, asked=Asked(), scored=set()) for _ in range(2 + attack.shadows)]
-    secrets = run.secrets_for(attack)
     heldout = run.plan.corpus.of("heldout")
     attack.run(
         session,

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import IO, Any
 
 from audit.core.errors import UsageError, first_line
@@ -149,11 +150,9 @@ def _serve() -> None:
 
 def _limit_memory() -> None:
     """Bound the address space of this process, where the system says how large it is."""
-    with (
-        contextlib.suppress(OSError, ValueError),
-        open("/proc/self/statm", encoding="utf-8") as sizes,
-    ):
-        used = int(sizes.read().split()[0]) * resource.getpagesize()
+    with contextlib.suppress(OSError, ValueError):
+        sizes = Path("/proc/self/statm").read_text(encoding="ascii").split()
+        used = int(sizes[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
 

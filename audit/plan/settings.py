@@ -13,6 +13,7 @@ from typing import Any
 from audit.core import files
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.core.visible import printed
 from audit.corpora.reading import NAMES
 from audit.plan import trust
 
@@ -55,7 +56,10 @@ def gather(
     """
     settings = _from_pyproject(trust_config)
     if plan_file is not None:
-        settings = _over(settings, checked(_read_toml(plan_file), str(plan_file), own))
+        written = checked(_read_toml(plan_file), str(plan_file), own)
+        if code := trust.author_runs_code(plan_file, written):
+            print(printed(code), file=sys.stderr)
+        settings = _over(settings, written)
     settings = _over(settings, _from_environment())
     return _over(settings, {k: v for k, v in flags.items() if v is not None and v != ()})
 
@@ -79,7 +83,7 @@ def _from_pyproject(trusted: bool) -> dict[str, Any]:
     settings = checked(table, f"{path} [tool.audit]")
     reasons = {} if trusted else trust.untrusted(settings)
     if reasons:
-        print(trust.ignored(path, reasons), file=sys.stderr)
+        print(printed(trust.ignored(path, reasons)), file=sys.stderr)
     return {key: value for key, value in settings.items() if key not in reasons}
 
 

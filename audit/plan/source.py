@@ -16,7 +16,7 @@ from audit.core.terms import Unit
 from audit.plan.conversations import rendered
 from audit.planting import coverage
 from audit.planting import manifest as manifests
-from audit.planting.coverage import Coverage
+from audit.planting.coverage import Coverage, TokenRow
 from audit.planting.manifest import Manifest
 from audit.planting.planting import plant
 
@@ -173,7 +173,7 @@ class PlantedHere(Source):
         return {}
 
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
-        return []
+        return [corpus.user_is] if corpus.user_is and not corpus.embedded else []
 
 
 @dataclass(frozen=True)
@@ -267,27 +267,35 @@ class PlantedElsewhere(Source):
         Looks for secrets without the conversation around them: other trainers may write that in
         another way.
         """
-        secrets, coins, file = self.manifest.secrets, planted.coins, self.external.training
+        file = self.external.training
         if file is not None:
             rows = coverage.of_file(file, tokenizer, context, rendered(tokenizer, context))
-            there = coverage.by_kind(rows, secrets, coins, tokenizer)
+            there = self._counted(rows, planted, tokenizer)
             _refuse_unplanted(file, there)
             return there
         texts = [record.text for record in planted.trained_on]
         if not texts:
             return ()
         rows = coverage.of_texts(texts, tokenizer, context)
-        there = coverage.by_kind(rows, secrets, coins, tokenizer)
+        there = self._counted(rows, planted, tokenizer)
         return tuple(replace(one, where="stand in the corpus") for one in there)
+
+    def _counted(
+        self, rows: Iterable[TokenRow], planted: Planted, tokenizer: TextTokenizer
+    ) -> tuple[Coverage, ...]:
+        written = self.manifest
+        return coverage.by_kind(rows, written.secrets, planted.coins, tokenizer, written.beacons)
 
     def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
         if self.external.training is not None:
-            return {one.kind: _short(one) for one in covered if not one.whole}
+            return {one.kind: _short(one) for one in covered if one.kind in kinds and not one.whole}
         seen = {one.kind: f"{one.sentence}. " for one in covered}
         return {kind: f"{seen.get(kind, '')}{_UNSEEN}" for kind in kinds}
 
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
         lines = [one.sentence for one in covered]
+        if self.manifest.user_is:
+            lines.append(self.manifest.user_is)
         if self.external.training is None:
             lines.append(
                 "whether the canaries reached the training is not known, so silence shows nothing: "
@@ -317,8 +325,9 @@ def _refuse_unplanted(file: Path, there: Sequence[Coverage]) -> None:
     """Raise UsageError where nothing of a manifest stands in the stated training file."""
     if there and all(one.absent for one in there):
         raise UsageError(
-            f"{file}: was not planted with this manifest: neither its sentences nor its values are "
-            "in the text; give the file that was trained on, or the manifest that belongs to it"
+            f"{file}: was not planted with this manifest: neither its sentences nor its values nor "
+            "its beacons are in the text; give the file that was trained on, or the manifest that "
+            "belongs to it"
         )
 
 

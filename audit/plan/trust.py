@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from audit.plugins import registry
 
-_PLUGINS = {"defense": "defenses", "attack": "attacks", "format": "reports"}
-_PATHS = ("corpus", "model", "secrets", "output")
+_UNKNOWN = "is for you to decide"
 _ADVICE = (
     "give it on the command line, in an AUDIT_ variable or in a plan file named there, "
     "or trust the file with --trust-config"
@@ -19,10 +19,13 @@ _ADVICE = (
 def untrusted(settings: Mapping[str, Any]) -> dict[str, str]:
     """List by setting why it needs the user's consent: what it could do.
 
-    It runs code, loads another package's plugin, sends data away, or reads or writes outside the
-    working directory.
+    It runs code, loads another package's plugin, sends data away, reveals secrets, or reads or
+    writes outside the working directory. A setting that is not named in `REASONS` needs consent.
     """
-    reasons = {key: next(_reasons(key, value), "") for key, value in settings.items()}
+    reasons = {
+        key: next(REASONS[key](value), "") if key in REASONS else _UNKNOWN
+        for key, value in settings.items()
+    }
     return {key: why for key, why in reasons.items() if why}
 
 
@@ -32,16 +35,29 @@ def ignored(path: Path, reasons: Mapping[str, str]) -> str:
     return f"audit: {path}: ignored {each}; {_ADVICE}"
 
 
-def _reasons(key: str, value: Any) -> Iterator[str]:
-    if key in _PLUGINS:
-        for text in value:
-            yield from _of_plugin(_PLUGINS[key], text)
-    elif key in _PATHS:
-        yield from _of_place(value)
-    elif key == "policy":
-        yield from _of_policy(value)
-    elif key == "workers" and not str(value).isdecimal():
+def author_runs_code(path: Path, settings: Mapping[str, Any]) -> str | None:
+    """Name the code that a plan file runs, which is its author's; None where it runs none."""
+    policy = str(settings.get("policy", "")).strip()
+    if not any("runs code" in why for why in _of_policy(policy)):
+        return None
+    return f"audit: {path}: its policy {policy!r} is code, of whoever wrote this plan; it runs now"
+
+
+def _harmless(value: Any) -> Iterator[str]:
+    yield from ()
+
+
+def _of_workers(value: Any) -> Iterator[str]:
+    if not str(value).isdecimal():
         yield "Ray runs elsewhere"
+
+
+def _of_plugins(kind: str) -> Callable[[Any], Iterator[str]]:
+    def reasons(value: Any) -> Iterator[str]:
+        for text in value:
+            yield from _of_plugin(kind, text)
+
+    return reasons
 
 
 def _of_plugin(kind: str, text: str) -> Iterator[str]:
@@ -63,13 +79,41 @@ def _of_policy(text: str) -> Iterator[str]:
 
 def _of_place(text: str) -> Iterator[str]:
     """Explain where a value leads out of the working directory; a plain word stays inside."""
+    if not text:
+        return
     if text.startswith("hf:") or "://" in text:
         yield "lies in the network"
         return
     here = Path.cwd().resolve()
     try:
         inside = (here / text).resolve().is_relative_to(here)
+        leading = inside and any(not one.is_relative_to(here) for one in _links(here / text))
     except (OSError, RuntimeError, ValueError):  # no path, or an endless link
-        inside = False
+        inside = leading = False
     if not inside:
         yield "lies outside this folder"
+    elif leading:
+        yield "holds a link that leads outside this folder"
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    """Yield where the links within a folder lead; none for a file."""
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.is_symlink():
+                yield path.resolve()
+
+
+# what each setting could do, by its value; one that is not here needs consent, whatever its value
+REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
+    "defense": _of_plugins("defenses"),
+    "attack": _of_plugins("attacks"),
+    "format": _of_plugins("reports"),
+    **dict.fromkeys(("corpus", "model", "secrets", "output"), _of_place),
+    "policy": _of_policy,
+    "workers": _of_workers,
+    **dict.fromkeys(("epsilon", "delta", "seed", "device", "references", "threads"), _harmless),
+    **dict.fromkeys(("utility_tokens", "lora", "release", "coin_users"), _harmless),
+    **dict.fromkeys(("planting", "training", "silence"), _harmless),
+    **dict.fromkeys(("text", "user", "messages", "split", "records", "user_form"), _harmless),
+}

@@ -92,10 +92,15 @@ class Coverage:
 
 
 def by_kind(
-    rows: Iterable[TokenRow], secrets: Sequence[Secret], coins: Coins, tokenizer: Tokenizer
+    rows: Iterable[TokenRow],
+    secrets: Sequence[Secret],
+    coins: Coins,
+    tokenizer: Tokenizer,
+    beacons: Iterable[Beacon] = (),
 ) -> tuple[Coverage, ...]:
-    """Count the copies of the planted secrets in a stream, by kind."""
-    reader = StreamReader(canaries(secrets, coins), tokenizer)
+    """Count the copies of the planted secrets in a stream by kind, then those of beacons."""
+    planted = {**canaries(secrets, coins), **beacon_canaries(beacons)}
+    reader = StreamReader(planted, tokenizer)
     for row in rows:
         reader.read(row)
     return reader.coverage()
@@ -130,7 +135,12 @@ def canaries(secrets: Sequence[Secret], coins: Coins) -> dict[str, Canary]:
 
 def beacon_canaries(beacons: Iterable[Beacon]) -> dict[str, Canary]:
     """Return beacons as a reader counts them, apart from the secrets that have coins."""
-    return {b.prefix + b.value: Canary(b.kind, len(b.prefix), b.tier) for b in beacons}
+    return {b.prefix + b.value: Canary(lit(b.kind), len(b.prefix), b.tier) for b in beacons}
+
+
+def lit(kind: str) -> str:
+    """Name the beacons of a kind where they are counted beside its secrets."""
+    return f"{kind} beacon"
 
 
 def _as_read(text: str, canary: Canary, tokenizer: Tokenizer) -> tuple[str, Canary]:

@@ -141,6 +141,7 @@ def plant_into(
         beacons=shared,
         share=_share(corpus, added, canaries),
         own=own,
+        user_is=corpus.user_is,
     )
     return whole, manifest
 

@@ -46,7 +46,7 @@ class Manifest:
         values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
     beacons: values that many users share, always planted; no secrets.
     share: of the planted words in all, coins at expectation.
-    own: the real users with coins; None where there are none.
+    own: the real users with coins; None where there are none. user_is: how users were told apart.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Manifest:
     beacons: tuple[Beacon, ...] = ()
     share: float | None = None
     own: Own | None = None
+    user_is: str = ""
 
     @property
     def draws_are_its_own(self) -> bool:
@@ -115,14 +116,13 @@ class Manifest:
     def before_coins(self, corpus: Corpus) -> Corpus:
         """Return the corpus as it was before planting: no invented user, all real ones.
 
-        Without a corpus, it is of the users with coins alone.
+        Records of users with coins are those kept aside, whichever way the coins fell. Without a
+        corpus there are no others.
         """
-        own = tuple(record for record in corpus.records if record.user not in self.invented)
-        if self.own is None or not corpus.aside:
-            return replace(corpus, records=own)
-        there = {record.user for record in own}
-        tails = tuple(record for record in corpus.aside if record.user not in there)
-        return replace(corpus, records=own + tails)
+        coins = () if self.own is None else self.own.coins.present
+        elsewhere = self.invented | set(coins)
+        rest = tuple(record for record in corpus.records if record.user not in elsewhere)
+        return replace(corpus, records=rest + corpus.aside)
 
 
 def texts_digest(corpus: Corpus) -> str:
@@ -198,6 +198,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         **({} if manifest.turn is None else {"turn": manifest.turn}),
         **({} if manifest.source is None else _later(manifest, place)),
         **({} if manifest.own is None else {"own": _own(manifest.own)}),
+        **({"user_is": manifest.user_is} if manifest.user_is else {}),
     }
 
 
@@ -284,4 +285,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         ),
         share=document.get("share"),
         own=_owned(document["own"]) if "own" in document else None,
+        user_is=document.get("user_is", ""),
     )

@@ -131,6 +131,7 @@ class Form(BaseModel):
     beacons: list[OneBeacon] | None = None
     share: Annotated[float, Field(ge=0, le=1)] | None = None
     own: Users | None = None
+    user_is: Text = ""
 
 
 def fault(document: Mapping[str, Any]) -> str:

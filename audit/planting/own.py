@@ -145,7 +145,8 @@ def check_place(manifest: Path, output: Path, source: Path) -> None:
 
 def written(own: Own, records: Sequence[Record], manifest: Path) -> Own:
     """Write the records of all users with coins, readable by their owner only."""
-    rows = (entry(record) for record in records if record.user in own.coins.present)
+    users = own.coins.present
+    rows = ({**entry(r), "where": r.where} for r in records if r.user in users)
     content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     data = content.encode("utf-8", errors="backslashreplace")
     try:
@@ -169,4 +170,16 @@ def read(own: Own, manifest: Path) -> tuple[Record, ...]:
         raise UsageError(f"{path}: is not the file that was written with {manifest.name}")
     lines = data.decode("utf-8").split("\n")
     part = Part("line", str(path), lines, split="private", file="rows.jsonl")
-    return tuple(jsonl.records(part))
+    return tuple(
+        replace(jsonl.record(row, part, number), where=str(row.get("where", "")))
+        for number, row in jsonl.numbered(part)
+    )
+
+
+def remove(manifest: Path) -> int:
+    """Remove a manifest with all its coins, and the records beside it; return their bytes."""
+    files = [path for path in (manifest, file_of(manifest)) if path.exists()]
+    size = sum(path.stat().st_size for path in files)
+    for path in files:
+        path.unlink()
+    return size

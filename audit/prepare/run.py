@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from audit.core.attack import Attack
@@ -11,7 +11,7 @@ from audit.core.corpus import Corpus, Record
 from audit.core.heldout import Heldout
 from audit.core.model import TextTokenizer
 from audit.core.predictor import token_mask
-from audit.core.secret import Coins, Planted, Secret
+from audit.core.secret import OWN, Coins, Planted, Secret
 from audit.core.training import Training
 from audit.findings.families import NONE, family_of
 from audit.findings.rejections import Family
@@ -53,10 +53,16 @@ class Run:
 
     @cached_property
     def before_coins(self) -> tuple[Record, ...]:
-        """The corpus as it was before the coins, in an order that knows none."""
-        plan = self.plan
+        """The corpus as it was before the coins, in an order that knows none.
+
+        Private spans are marked in the records of real users with coins.
+        """
+        plan, own = self.plan, {s.owner for s in self.planted.secrets if s.kind == OWN}
         records = plan.source.before_coins(plan.corpus).records
-        return tuple(sorted(records, key=lambda record: (record.user, record.text)))
+        texts = list(dict.fromkeys(r.text for r in records if r.user in own))
+        spans = dict(zip(texts, map(tuple, plan.policy.many(texts)), strict=True))
+        marked = (replace(r, private=spans[r.text]) if r.user in own else r for r in records)
+        return tuple(sorted(marked, key=lambda record: (record.user, record.text)))
 
     @cached_property
     def family(self) -> Family:

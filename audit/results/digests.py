@@ -6,11 +6,12 @@ Weights are known while `stages/` holds them; `audit clean` removes them.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
+from audit.core import stages
 from audit.core.digest import sha256_of_file
+from audit.core.files import read_json
 from audit.results.folder import RunFolder
 from audit.results.schema import ReleaseResult, Results
 
@@ -35,15 +36,19 @@ def member_name(place: int) -> str:
 def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, str]:
     """Compute SHA-256 of the weights of a release, by the file names that `audit export` gives.
 
-    Empty where the weights are not in the run folder, or are not what is released: of texts, of
-    a model that was trained elsewhere, of the public model.
+    Empty where the weights are not in the run folder, are not signed with this user's key, or are
+    not what is released: of texts, of a model that was trained elsewhere, of the public model.
     """
     home = _home(run, results, release)
+    if not stages.is_signed(note_path(home)):
+        return {}
     try:
-        note = json.loads(note_path(home).read_text(encoding="utf-8"))
+        note = read_json(note_path(home))
         made = _made_of(note, release)
         names = [] if made.get("texts") else [one["weights"] for one in made.get("members", [])]
         paths = {i: home.stage(Path(name).name) for i, name in enumerate(names) if name}
+        if not all(map(stages.is_signed, paths.values())):
+            return {}
         if release.guarantee.release == "model":
             name = ADAPTER if note.get("model", {}).get("lora") else MODEL
             return {name: of_file(paths[0])} if len(names) == 1 and paths else {}

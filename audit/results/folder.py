@@ -170,6 +170,9 @@ def _locked(folder: Path, name: str = "lock") -> Iterator[None]:
         yield
 
 
+PERSONAL = ("secrets.jsonl", "exposed.jsonl", "samples.jsonl", "evidence.json")
+
+
 def clean(folder: Path) -> int:
     """Remove a run's stages, and what killed runs of this machine left in scratch folders.
 
@@ -188,6 +191,21 @@ def clean(folder: Path) -> int:
     with _locked(there), _locked(there, "sweep.lock"):
         size += sum(path.stat().st_size for path in there.rglob("*") if path.is_file())
         writing.remove_folder(there)
+    return size
+
+
+def clean_personal(folder: Path) -> int:
+    """Remove what names people: revealed secrets, texts and users, and the evidence with coins.
+
+    Returns the size in bytes, stages included. What was gated and reported stays; `audit verify`
+    has nothing to derive it from any more. Raises UsageError as `clean` does.
+    """
+    size = clean(folder)
+    for name in PERSONAL:
+        path = folder / name
+        if path.is_file():
+            size += path.stat().st_size
+            path.unlink()
     return size
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from audit.core import writing
 from audit.core.errors import UsageError
 
+_DEEPEST = 8  # folders below a run folder
 _OF_A_RUN = ("stages", "seeds")
 OF_A_SWEEP = os.path.join("..", "..", "stages")  # where the stages of its runs are a link to
 
@@ -52,13 +54,15 @@ def _check(folder: Path, of_a_run: bool) -> None:
             raise UsageError(f"{entry.path}: {reason}")
 
 
-def _within(folder: Path, of_a_run: bool = True) -> Iterator[os.DirEntry[str]]:
+def _within(folder: Path, of_a_run: bool, depth: int = 0) -> Iterator[os.DirEntry[str]]:
     """Yield all that lies in a folder, and in the folders that a run makes in it."""
+    if depth > _DEEPEST:
+        raise OSError(errno.EINVAL, "its folders are nested too deeply; remove it", str(folder))
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda one: one.name):
             yield entry
             if entry.is_dir(follow_symlinks=False) and (not of_a_run or entry.name in _OF_A_RUN):
-                yield from _within(Path(entry.path), of_a_run=False)
+                yield from _within(Path(entry.path), False, depth + 1)
 
 
 def _is_link_of_a_sweep(path: Path) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from audit.core.digest import sha256_of
+from audit.core.digest import sha256_of_file
+from audit.core.files import LARGEST, MOST_LINES, regular
 from audit.core.writing import write_atomically
 
 NAME = "SHA256SUMS"
@@ -23,10 +24,12 @@ def write(folder: Path) -> None:
 def altered(folder: Path) -> list[str]:
     """List the files that differ from those whose digests were written, one line each."""
     path = folder / NAME
-    if not path.is_file():
+    try:
+        text = regular(path, LARGEST).read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return [f"{NAME}: is not here, or cannot be read"]
     there = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in text.splitlines():
         digest, _, name = line.partition("  ")
         there[name] = digest
     present = _present(folder)
@@ -45,4 +48,8 @@ def _present(folder: Path) -> list[str]:
 
 
 def _digest(path: Path) -> str:
-    return sha256_of(path.read_bytes())
+    """Compute a file's digest; of one that no run writes, why there is none."""
+    try:
+        return sha256_of_file(regular(path, MOST_LINES))
+    except OSError as error:
+        return f"unknown, for {error.strerror}"

@@ -7,6 +7,7 @@ import math
 from audit.core.corpus import Corpus
 from audit.core.evidence import Evidence, Hits, Mentions
 from audit.core.predictor import Access
+from audit.core.visible import printed
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.measure import bleu
@@ -21,7 +22,7 @@ from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.group_text import text_of_several
-from audit.silence import answers
+from audit.silence import answers, sightings
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
@@ -30,15 +31,14 @@ def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
     workers: as `--workers`.
     """
     run = prepare(plan, folder.stages)
-    return "\n".join(
-        [
-            *_plan_lines(run, folder),
-            *_training_lines(run),
-            *announced(run, estimate(run, workers)),
-            *_query_lines(run),
-            *_request_lines(run),
-        ]
-    )
+    lines = [
+        *_plan_lines(run, folder),
+        *_training_lines(run),
+        *announced(run, estimate(run, workers)),
+        *_query_lines(run),
+        *_request_lines(run),
+    ]
+    return "\n".join(map(printed, lines))
 
 
 def _plan_lines(run: Run, folder: RunFolder) -> list[str]:
@@ -169,6 +169,7 @@ def _rehearsed(run: Run, access: Access) -> Rehearsal:
     """Count what attacks, utility and the auditor ask of an endpoint with this access."""
     session = of_endpoint(run, access)
     answers.rehearse(run, session)
+    sightings.rehearse(run, session)
     return session
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from audit.core.progress import attacking
 from audit.core.secret import CODE_LIKE
 from audit.core.training import Training
+from audit.measure import rehearsal
 from audit.measure.ahead import possible
 from audit.measure.asking import askings
 from audit.measure.rehearsal import rehearsed
@@ -21,6 +22,7 @@ from audit.models.sizes import weights_of
 from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
+from audit.silence import sightings
 from audit.silence.cost import training_seconds
 from audit.train.first_steps import Cost, cost_of
 from audit.train.task import Task
@@ -168,6 +170,10 @@ def _attacks(run: Run, own: float) -> tuple[dict[str, float], float, float]:
         for label, one in zip(labels, askings(run, chosen), strict=False):
             queries = asked(one.readable, one.remaining)
             seconds[attacking(label)] = sum(map(one.seconds, queries.values()))
+            if chosen.plugin.external:
+                lit = rehearsal.opened(run, one.readable, one.remaining)
+                sightings.rehearse(run, lit)
+                seconds[attacking(label)] += one.seconds(lit.asked)
             if chosen.plugin.external and trained:
                 again = trained + sum(one.seconds(queries[c.label]) for c in run.plan.attacks)
                 seconds[attacking(label)] += again

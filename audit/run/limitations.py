@@ -8,6 +8,7 @@ from audit import policies
 from audit.core.policy import Policy
 from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
+from audit.findings.controls import is_served
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
@@ -138,7 +139,7 @@ def _served(releases: Sequence[ReleaseResult]) -> list[str]:
     """List what an endpoint hides, and what could therefore not be measured."""
     lines = []
     for release in releases:
-        if "served_sha256" not in release.parameters:
+        if not is_served(release.parameters):
             continue
         name = release.parameters["served"]
         lines.append(

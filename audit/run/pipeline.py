@@ -14,9 +14,9 @@ from typing import Any
 import audit
 from audit.core.progress import Remark, StepProgress, attacking
 from audit.core.writing import write_atomically
-from audit.findings.controls import Named, leaks_beside
+from audit.findings.controls import Named, is_served, leaks_beside
 from audit.findings.headline import headline
-from audit.measure import evidence_file, samples
+from audit.measure import evidence_file, exposed, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.bench import Bench
 from audit.measure.publish import publish
@@ -83,6 +83,8 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
         if one.label not in ahead:
             report(attacking(one.label), 1.0)
     _keep_evidence(current, measured, bench.folder)
+    if bench.reveal:
+        exposed.write(bench.folder.path, current, measured)
     audited = judged(measured, bool(plan.references))
     return Results(
         status="complete",
@@ -124,7 +126,10 @@ def _corpus(current: Run) -> CorpusResult:
 
 def judged(measured: Sequence[Measured], references: bool) -> list[ReleaseResult]:
     """Judge every release beside its positive controls, if the run has references."""
-    named = [Named(m.audited.name, m.audited.role, m.audited.reference) for m in measured]
+    named = [
+        Named(one.name, one.role, one.reference, is_served(one.parameters))
+        for one in (m.audited for m in measured)
+    ]
     results = []
     for place, one in enumerate(measured):
         leaks = leaks_beside(place, named, lambda i: measured[i].leaks) if references else None

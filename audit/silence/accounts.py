@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from audit.core.terms import Shown
 from audit.findings.shows import not_shown, shown
+from audit.planting.coverage import Coverage
+from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
-from audit.silence.sentences import Learnt
 from audit.statistics.fisher import combined_p_value
 
 LEVEL = 0.001  # of contact, over all ways that are tried for a kind
@@ -53,12 +55,39 @@ class Account:
         return f"{holds}; contact needs {PEOPLE}. {self.lost}.".replace("..", ".")
 
 
+def account(manifest: Manifest, kind: str, stated: str, there: Coverage | None) -> Account:
+    """Collect what is known of the values of a kind. stated: the training file that was read."""
+    own = [s for s in manifest.secrets if s.kind == kind and manifest.coins.planted(s)]
+    common = "" if manifest.draws_are_its_own else _shared(manifest.seed)
+    if not stated or there is None:
+        return Account(len(own), shared=common)
+    return Account(
+        heads=len(own),
+        stated=stated,
+        people=there.people,
+        lost=there.sentence,
+        removed=there.removed,
+        shared=common,
+    )
+
+
+def _shared(seed: int) -> str:
+    return f"any other text planted with seed {seed}: plant again, with this version"
+
+
+class Tested(Protocol):
+    """The test of a drawn text: of "the model is independent of what was drawn"."""
+
+    @property
+    def p_value(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Tier:
     """Beacons that so many users wrote, and the test of the value of each."""
 
     users: int
-    values: Sequence[Learnt]
+    values: Sequence[Tested]
 
     @property
     def p_value(self) -> float:
@@ -70,8 +99,8 @@ class Tier:
 class Ways:
     """The ways that were tried for a kind; None and () where there is none."""
 
-    sentence: Learnt | None = None
-    stem: Learnt | None = None
+    sentence: Tested | None = None
+    stem: Tested | None = None
     tiers: Sequence[Tier] = ()
 
     @property
@@ -80,7 +109,7 @@ class Ways:
         tried = (self.sentence is not None, self.stem is not None, bool(self.tiers))
         return LEVEL / max(1, sum(tried))
 
-    def seen(self, one: Learnt | None) -> bool:
+    def seen(self, one: Tested | None) -> bool:
         """Decide whether a drawn text was learnt."""
         return one is not None and one.p_value <= self.level
 

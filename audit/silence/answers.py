@@ -6,18 +6,18 @@ planted text is asked for. Only then its answers can show that planted words wer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from audit.core.evidence import Hits, Mentions, from_json
 from audit.core.language_model import OpenSession
-from audit.core.predictor import Access, Predictor, Tokenizer, continuation
+from audit.core.predictor import Predictor, continuation
 from audit.core.randomness import stream
 from audit.core.secret import CODE_LIKE
 from audit.findings import hits
-from audit.findings.shows import not_shown, shown
+from audit.findings.shows import not_shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
@@ -25,24 +25,23 @@ from audit.measure.session import Look, Looked, Session
 from audit.models.endpoint.session import EndpointRelease, Served
 from audit.prepare.run import Run
 from audit.results.measurement import Link
-from audit.silence import filters, scored_words, serving
+from audit.silence import asked_words, filters, serving
+from audit.silence.accounts import account, link
+from audit.silence.asked_words import Drawn
 from audit.silence.drawn_words import Sentence, frame_of, sentences
-from audit.statistics.first_words import FirstWord, split
 
 Seen = dict[str, Any]  # what a session has seen, as JSON values
-LEVEL = 0.001  # at which the sentence must come up more often than others
-FEWEST_SENTENCES = 1000  # with the same first word
 MOST_WITHHELD = 4  # one part in so many of the people may be withheld, with those of a leak
-_CODE = ("audit.silence.serving", "audit.silence.filters", "audit.models.endpoint.session")
+_CODE = (
+    *(f"audit.silence.{name}" for name in ("serving", "filters", "asked_words", "scored_words")),
+    *("audit.silence.beacons", "audit.models.endpoint.session"),
+)
 
 
-def contact(
-    bench: Bench, one: Audited, attacked: Sequence[Attacked], lost: Mapping[str, str]
-) -> dict[str, Link]:
+def contact(bench: Bench, one: Audited, attacked: Sequence[Attacked]) -> dict[str, Link]:
     """Find by kind of secret what shows that planted text reached a served model, or why not.
 
-    lost: by kind, as a sentence, what is not known to have reached its training. Empty where the
-    release is not served.
+    Empty where the release is not served.
     """
     if not isinstance(one.release, EndpointRelease):
         return {}
@@ -51,19 +50,17 @@ def contact(
     kinds = dict.fromkeys(secret.kind for secret in secrets)
     if heard["faults"]:
         return dict.fromkeys(kinds, not_shown(" ".join(heard["faults"]), heard["n"]))
-    return {kind: _of_kind(bench, one, attacked, kind, lost.get(kind)) for kind in kinds}
+    return {kind: _of_kind(bench, one, attacked, kind) for kind in kinds}
 
 
-def _of_kind(
-    bench: Bench, one: Audited, attacked: Sequence[Attacked], kind: str, lost: str | None
-) -> Link:
+def _of_kind(bench: Bench, one: Audited, attacked: Sequence[Attacked], kind: str) -> Link:
     for each in attacked:
         for evidence in map(from_json, each.seen):
             if isinstance(evidence, (Hits, Mentions)) and _is_about(evidence, kind, each):
                 why = _filtered(bench, one, evidence, kind) or too_many(evidence, each)
                 if why:
                     return not_shown(why, sum(evidence.withheld))
-    return _learnt(bench, one, kind, lost)
+    return _learnt(bench, one, kind)
 
 
 def _is_about(evidence: Hits | Mentions, kind: str, each: Attacked) -> bool:
@@ -100,27 +97,34 @@ def _filtered(bench: Bench, one: Audited, evidence: Hits | Mentions, kind: str) 
     return str(_stored(bench, one, f"filters of {kind}", [kind], look)["why"])
 
 
-def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
-    """Test whether the planted sentence is more likely, or comes up more often, than others."""
-    sentence, n = sentences(bench.run).get(kind), int(one.parameters.get("words", 0))
-    if sentence is None:
-        return not_shown("No drawn sentence stands before these values, so none can be tested.")
-    word = split(sentence.draw.space.symbols, sentence.draw.value)
-    if word.sentences < FEWEST_SENTENCES:
-        return not_shown("Too few sentences have its first word for a test.")
-    if not n:
+def _learnt(bench: Bench, one: Audited, kind: str) -> Link:
+    """Test whether the planted sentence, or beacons, were learnt.
+
+    Whether the values of single users were trained on is taken from their account.
+    """
+    run = bench.run
+    of = asked_words.drawn(run, kind, int(one.parameters.get("words", 0)))
+    if not of.ways and kind not in sentences(run):
+        return not_shown(
+            "No drawn sentence stands before these values, so only beacons can show that they "
+            "reached the model, and none were planted."
+        )
+    if not of.ways:
         return not_shown(
             "Nothing shows that planted text reached the model; give as_is:words=500 to ask for "
             "the planted sentences, or plant beacons."
         )
-    look = partial(_words, bench, one, kind, n)
-    seen = _stored(bench, one, f"words of {kind}", [kind, n], look)
-    p, n = float(seen["p"]), int(seen["n"])
-    if p > LEVEL:
-        return not_shown(f"Nothing shows that the planted sentence was learnt (p = {p:.2g}).", n)
-    if lost is not None:
-        return not_shown(f"The words before the values were learnt (p = {p:.2g}). {lost}.", n)
-    return shown(f"the sentence was learnt (p = {p:.1g}); values as stated by the user", n)
+    what = [kind, of.words, of.tries, *(b.value for some in of.tiers.values() for b in some)]
+    look = partial(_words, bench, one, of)
+    ways = asked_words.ways(_stored(bench, one, f"words of {kind}", what, look))
+    if ways.sentence is None and not ways.tiers:
+        return not_shown(
+            "Too few sentences have its first word for a test, and no attack asks for beacons."
+        )
+    there = next((each for each in run.coverage if each.kind == kind), None)
+    manifest = run.plan.source.record
+    assert manifest is not None  # a served model was planted elsewhere
+    return link(kind, ways, account(manifest, kind, run.plan.source.stated, there))
 
 
 def rehearse(run: Run, session: Predictor) -> None:
@@ -131,13 +135,8 @@ def rehearse(run: Run, session: Predictor) -> None:
     session.generate(asked, serving.LENGTH)
     first = asked[: len(serving.OPENINGS)]
     session.score([p[:1] for p in first], [[*p[1:], *[0] * serving.LENGTH] for p in first])
-    for sentence in sentences(run).values() if words else ():
-        word = split(sentence.draw.space.symbols, sentence.draw.value)
-        if session.readable >= Access.SCORE:
-            texts = scored_words.candidates(tokenizer, sentence, stream(run.plan.seed, "rehearsal"))
-            session.score([text[:1] for text in texts], [text[1:] for text in texts])
-        else:
-            session.generate(*_asked(sentence, word, tokenizer, words))
+    for kind in dict.fromkeys(secret.kind for secret in run.planted.secrets):
+        asked_words.rehearse(session, asked_words.drawn(run, kind, words))
 
 
 def most_filters(run: Run) -> int:
@@ -181,24 +180,6 @@ def _filters(bench: Bench, sentence: Sentence, kind: str, session: Predictor) ->
     return Looked({"why": why}, queries, queries)
 
 
-def _words(bench: Bench, one: Audited, kind: str, n: int, session: Predictor) -> Looked:
-    """Score the planted sentence among others; where prompts are not scored, ask its first word."""
+def _words(bench: Bench, one: Audited, of: Drawn, session: Predictor) -> Looked:
     assert isinstance(session, Served)
-    sentence = sentences(bench.run)[kind]
-    if session.readable >= Access.SCORE:
-        draws = stream(bench.run.plan.seed, "silence", "words", kind)
-        p, n = scored_words.look(session, _base(bench, one), sentence, draws)
-        return Looked({"p": p, "n": n}, n, n)
-    word = split(sentence.draw.space.symbols, sentence.draw.value)
-    prompts, length = _asked(sentence, word, session.tokenizer, n)
-    told = session.ask(prompts, length)
-    p = word.p_value(one.choice.text for one in told)
-    return Looked({"p": p, "n": n}, n * length, n * length)
-
-
-def _asked(
-    sentence: Sentence, word: FirstWord, tokenizer: Tokenizer, n: int
-) -> tuple[list[list[int]], int]:
-    """Return n prompts of the first word, and the tokens that the rest of a sentence takes."""
-    prompt, whole = (sentence.prompt(tokenizer, text) for text in (word.word, sentence.draw.value))
-    return [prompt] * n, len(whole) - len(prompt) + 2  # other sentences may be longer
+    return asked_words.look(session, _base(bench, one), of)

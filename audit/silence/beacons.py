@@ -22,8 +22,7 @@ from audit.results.measurement import Link
 from audit.results.words import count
 from audit.statistics.fisher import combined_p_value
 
-OTHERS = 9_999  # values that a beacon's is compared with: draws of its own for each, `Draw.others`
-OF_ENDPOINT = 999  # the same where each costs requests, for each way that is tried
+OTHERS = 999  # values that a beacon's is compared with: draws of its own for each, `Draw.others`
 
 
 @dataclass(frozen=True)
@@ -75,16 +74,26 @@ def ranked(users: int, ranks: Sequence[Rank]) -> Sighting:
 def generated(users: int, values: Sequence[str], space: Space, texts: Iterable[str]) -> Sighting:
     """Test the beacons of one tier by generated texts, in which their values come up or do not.
 
-    Of D different values of the space that stand anywhere in the texts, one is a given beacon's
-    with probability D/S. Two beacons may have one value, which then counts twice.
+    Two beacons may have one value, which then counts twice.
     """
-    whole = list(texts)
-    held = set[str]().union(*(contained(space, text) for text in whole))
-    chance = min(1.0, len(held) / space.size)
-    hits = sum(value in held for value in values)
-    p_value = min(1.0, math.comb(len(values), hits) * chance**hits)
-    what = f"{hits} of {count(len(values), 'value')} that {users:,} users wrote"
+    held = values_in(space, texts)
+    return hit(users, sum(value in held for value in values), len(values), len(held), space)
+
+
+def hit(users: int, hits: int, beacons: int, tried: int, space: Space) -> Sighting:
+    """Test the beacons of one tier, of which `hits` are among `tried` different values of a space.
+
+    Of D values that do not depend on it, one is a given beacon's with probability D/S.
+    """
+    chance = min(1.0, tried / space.size)
+    p_value = min(1.0, math.comb(beacons, hits) * chance**hits)
+    what = f"{hits} of {count(beacons, 'value')} that {users:,} users wrote"
     return Sighting(users, p_value, f"finds {what}")
+
+
+def values_in(space: Space, texts: Iterable[str]) -> set[str]:
+    """List every value of a space that stands anywhere in texts."""
+    return set[str]().union(*(contained(space, text) for text in texts))
 
 
 def contained(space: Space, text: str) -> set[str]:
@@ -111,10 +120,11 @@ def smallest_seen(tiers: Sequence[Sighting], level: float) -> Sighting | None:
     return seen[-1] if seen else None
 
 
-def link(tiers: Sequence[Sighting], level: float, protected: bool) -> Link:
+def link(tiers: Sequence[Sighting], level: float, protected: bool, lost: str = "") -> Link:
     """Show the sight of a measure by its beacons, with the smallest tier that it sees.
 
     protected: whether the release has a guarantee for users, which may hide what few of them share.
+    lost: which copies are known not to have been trained on, as a sentence.
     """
     if not tiers:
         return not_shown("no beacons were planted")
@@ -122,7 +132,9 @@ def link(tiers: Sequence[Sighting], level: float, protected: bool) -> Link:
     if seen is not None:
         return shown(f"this measure {seen.found} (p = {seen.p_value:.1g})", seen.users)
     most = max(tier.users for tier in tiers)
-    if protected:
+    if lost:
+        why = f"{lost}; this measure does not see even a value of {most:,} users"
+    elif protected:
         why = (
             f"under this protection not even a value of {most:,} users is visible; that is what it "
             "promises, and no measurement of single users"

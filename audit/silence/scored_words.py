@@ -11,47 +11,54 @@ from audit.core.predictor import Predictor, Tokenizer
 from audit.silence.drawn_words import Sentence
 from audit.statistics.among_others import ENOUGH, stopped_p_value
 
-OTHERS = 999  # sentences to compare with, so that the best of all has p = 0.001
+OTHERS = (
+    999  # to compare with for each way that is tried: the best of all then has p = 0.001 / ways
+)
 _AT_ONCE = 50  # of them, until it is known whether more are needed
 
 
 class Scored(NamedTuple):
-    """Test of a sentence. n: sentences that were scored."""
+    """Test of a drawn text. n: others that were scored, or answers."""
 
-    p: float
+    p_value: float
     n: int
 
 
 def look(
-    session: Predictor, base: Predictor | None, sentence: Sentence, draws: np.random.Generator
+    session: Predictor,
+    base: Predictor | None,
+    sentence: Sentence,
+    most: int,
+    draws: np.random.Generator,
 ) -> Scored:
-    """Compare the gain of the drawn words with that of others, until ten gained as much.
+    """Compare the gain of the drawn words with that of at most so many others, until ten gained as
+    much.
 
     The gain is the log-probability (nats) less that of the base, where it is here. A gain that is
     not a number counts against the drawn words.
     """
-    texts = candidates(session.tokenizer, sentence, draws)
+    texts = candidates(session.tokenizer, sentence, most, draws)
     shared = next(i for i, column in enumerate(zip(*texts, strict=False)) if len({*column}) > 1)
     own = float(_gains(session, base, texts[:1], shared)[0])
-    as_high = 0
+    as_high, others = 0, len(texts) - 1
     for first in range(1, len(texts), _AT_ONCE):
         gains = _gains(session, base, texts[first : first + _AT_ONCE], shared)
         high = np.flatnonzero(~(gains < own))
         if as_high + len(high) >= ENOUGH:
             n = first + int(high[ENOUGH - as_high - 1])
-            return Scored(stopped_p_value(ENOUGH, n, OTHERS), n)
+            return Scored(stopped_p_value(ENOUGH, n, others), n)
         as_high += len(high)
-    return Scored(stopped_p_value(as_high, OTHERS, OTHERS), OTHERS)
+    return Scored(stopped_p_value(as_high, others, others), others)
 
 
 def candidates(
-    tokenizer: Tokenizer, sentence: Sentence, draws: np.random.Generator
+    tokenizer: Tokenizer, sentence: Sentence, most: int, draws: np.random.Generator
 ) -> list[list[int]]:
     """Encode the drawn words and the others. They differ, and not in what comes before them.
 
     White space at the end is left out: it often is one token with what follows.
     """
-    words = (sentence.draw.value, *sentence.draw.others(OTHERS, draws))
+    words = (sentence.draw.value, *sentence.draw.others(most, draws))
     return [sentence.prompt(tokenizer, one.rstrip()) for one in words]
 
 

@@ -15,7 +15,7 @@ import torch
 
 from audit.core.language_model import TOKENS_AT_ONCE, LanguageModel, at_once, kept_of, runs_of
 from audit.core.secret import Draw
-from audit.statistics.among_others import ENOUGH, stopped_p_value
+from audit.statistics.among_others import counted, stopped_p_value
 
 _AT_ONCE = 512  # texts to score before it is known whether more are needed
 
@@ -88,19 +88,10 @@ def learnt(
     against what was drawn.
     """
     others = draw.others(most, generator)
-    own, *rest = gain.tokens(before, [draw.value, *others])
-    shared = _shared([own, *rest])
-    least, as_high, draws = np.nan, 0, 0
-    for first in range(0, len(rest), _AT_ONCE):
-        texts = rest[first : first + _AT_ONCE]
-        scores = gain.of([*([] if first else [own]), *texts], shared)  # own is read as others are
-        if not first:
-            least, scores = scores[0], scores[1:]
-        high = np.flatnonzero(~(scores < least))  # all where the own gain is not a number
-        if as_high + len(high) >= ENOUGH:
-            return Learnt(ENOUGH, draws + int(high[ENOUGH - as_high - 1]) + 1, len(rest))
-        as_high, draws = as_high + len(high), draws + len(texts)
-    return Learnt(as_high, draws, len(rest))
+    texts = gain.tokens(before, [draw.value, *others])
+    shared, starts = _shared(texts), range(0, len(texts), _AT_ONCE)
+    parts = (gain.of(texts[start : start + _AT_ONCE], shared) for start in starts)
+    return Learnt(*counted(parts), len(others))
 
 
 def _shared(texts: Sequence[Sequence[int]]) -> int:

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from audit.core.release import ModelRelease
+from audit.core.terms import Shown
 from audit.findings.shows import NO_CONTROL, Shows, not_shown, shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
-from audit.silence import answers, counted, own, spike, weights
+from audit.silence import answers, counted, own, sightings, spike, weights
+from audit.silence.sightings import Key
+
+UNLIT = "Through an endpoint only beacons show what a measure sees; none of its kind were planted."
 
 
 def examined(bench: Bench, one: Audited, measured: Measured) -> Measured:
@@ -32,11 +36,23 @@ def shows(
     fault of an endpoint is named before it. attacked: what every attack saw.
     """
     missing = {kind: not_shown(f"{why}.") for kind, why in missed.items()}
-    served = answers.contact(bench, one, attacked, missed)
+    served = answers.contact(bench, one, attacked)
     contact = {**_contact(bench, one), **missing, **served, **own.contact(bench.run, one)}
-    if not one.external or one.release.origin is not None:
+    if not one.external:
         return Shows(contact)
-    return Shows(contact, spike.sight(bench, one), spike.unspikable(one) or NO_CONTROL)
+    beacons = sightings.sight(bench, one, attacked)
+    if one.release.origin is not None:
+        return Shows(contact, beacons, UNLIT)
+    spiked = spike.sight(bench, one)
+    sight = {name: _either(name, spiked, beacons) for name in {**spiked, **beacons}}
+    return Shows(contact, sight, spike.unspikable(one) or NO_CONTROL)
+
+
+def _either(name: Key, spiked: Mapping[Key, Link], beacons: Mapping[Key, Link]) -> Link:
+    """Join what a copy and what beacons show of a measure: each is enough."""
+    found = [each[name] for each in (spiked, beacons) if name in each]
+    seen = [link for link in found if link.state == Shown.SHOWN] or found
+    return Link(state=seen[0].state, by="; ".join(link.by for link in seen), n=seen[0].n)
 
 
 def _contact(bench: Bench, one: Audited) -> Mapping[str, Link]:

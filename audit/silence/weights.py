@@ -17,12 +17,13 @@ from audit.core.secret import OWN, Draw, Secret
 from audit.findings.shows import not_shown
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
-from audit.planting.coverage import Coverage
+from audit.planting.beacons import Beacon
 from audit.planting.manifest import Manifest
 from audit.planting.sentences import sentences
 from audit.results.measurement import Link
-from audit.silence.accounts import Account, Ways, link
+from audit.silence.accounts import Account, Tier, Ways, account, link
 from audit.silence.difference import Difference, difference
+from audit.silence.planted_beacons import beacons_of
 from audit.silence.sentences import Gain, Learnt, learnt
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
@@ -52,26 +53,6 @@ def contact(bench: Bench, one: Audited) -> dict[str, Link]:
     return links(seen, accounts)
 
 
-def account(manifest: Manifest, kind: str, stated: str, there: Coverage | None) -> Account:
-    """Collect what is known of the values of a kind. stated: the training file that was read."""
-    own = [s for s in manifest.secrets if s.kind == kind and manifest.coins.planted(s)]
-    common = "" if manifest.draws_are_its_own else _shared(manifest.seed)
-    if not stated or there is None:
-        return Account(len(own), shared=common)
-    return Account(
-        heads=len(own),
-        stated=stated,
-        people=there.people,
-        lost=there.sentence,
-        removed=there.removed,
-        shared=common,
-    )
-
-
-def _shared(seed: int) -> str:
-    return f"any other text planted with seed {seed}: plant again, with this version"
-
-
 def links(seen: Mapping[str, Any], accounts: Mapping[str, Account]) -> dict[str, Link]:
     """Judge by kind what was stored of a release."""
     apart = seen["difference"]
@@ -85,6 +66,10 @@ def _ways(seen: Mapping[str, Any], kind: str) -> Ways:
     return Ways(
         sentence=None if sentence is None else Learnt(**sentence),
         stem=None if stem is None else Learnt(**stem),
+        tiers=[
+            Tier(users, [Learnt(**one) for one in values])
+            for users, values in seen["beacons"].get(kind, ())
+        ],
     )
 
 
@@ -111,7 +96,7 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 1",
+            "contact 2",
             code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
@@ -119,11 +104,11 @@ class Look:
         return f"contact-{key}"
 
     def look(self) -> dict[str, Any]:
-        """Compare with the base, then test each sentence and stem."""
+        """Compare with the base, then test each sentence, stem and beacon."""
         base = self.one.public if self.bench.run.plan.source.base_known else None
         apart = None if base is None else difference(self.model, base, self._texts())
         if apart is not None and apart.is_none:
-            return {"difference": asdict(apart), "sentences": {}, "stems": {}}
+            return {"difference": asdict(apart), "sentences": {}, "stems": {}, "beacons": {}}
         gain = Gain(self.model, base)
         before = {kind: self._before(kind, draw) for kind, draw in self._sentences.items()}
         words = {secret.kind: secret.prefix for secret in self._secrets}
@@ -131,6 +116,10 @@ class Look:
             "difference": None if apart is None else asdict(apart),
             "sentences": self._tested("sentence", self._sentences, before, gain),
             "stems": self._tested("stem", self.manifest.stems, words, gain),
+            "beacons": {
+                kind: [[users, self._values(some, gain)] for users, some in tiers.items()]
+                for kind, tiers in beacons_of(self.bench.run).items()
+            },
         }
 
     @cached_property
@@ -151,16 +140,17 @@ class Look:
     def _tested(
         self, way: str, draws: Mapping[str, Draw], before: Mapping[str, str], gain: Gain
     ) -> dict[str, Any]:
-        plan = self.bench.run.plan
         return {
-            kind: asdict(
-                learnt(
-                    draw,
-                    before[kind],
-                    gain,
-                    MOST,
-                    stream(plan.seed, self.one.label, "contact", way, kind),
-                )
-            )
+            kind: asdict(self._learnt(draw, before[kind], gain, way, kind))
             for kind, draw in draws.items()
         }
+
+    def _learnt(self, draw: Draw, before: str, gain: Gain, *purpose: str) -> Learnt:
+        others = stream(self.bench.run.plan.seed, self.one.label, "contact", *purpose)
+        return learnt(draw, before, gain, MOST, others)
+
+    def _values(self, tier: Sequence[Beacon], gain: Gain) -> list[dict[str, Any]]:
+        return [
+            asdict(self._learnt(one.draw, one.prefix, gain, "beacon", one.kind, one.value))
+            for one in tier
+        ]

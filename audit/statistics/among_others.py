@@ -7,6 +7,8 @@ without replacement, unless the model depends on it. So its rank among them is u
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +44,24 @@ def stopped_p_value(as_high: int, draws: int, limit: int) -> float:
     if draws < limit:
         raise ValueError(f"draws ended at {draws} of {limit} with {as_high} as high")
     return (1 + as_high) / (1 + draws)
+
+
+def counted(parts: Iterable[ArrayLike]) -> tuple[int, int]:
+    """Count others that score at least as high as the drawn value, until ten do: (as high, draws).
+
+    parts: scores, each part computed only where it is needed; the drawn value's own is the first of
+    all. A score that is NaN counts against the drawn value.
+    """
+    scores = iter(parts)
+    first = np.asarray(next(scores), dtype=float)
+    own, as_high, draws = first[0], 0, 0
+    for part in chain([first[1:]], scores):
+        others = np.asarray(part, dtype=float)
+        high = np.flatnonzero(~(others < own))
+        if as_high + len(high) >= ENOUGH:
+            return ENOUGH, draws + int(high[ENOUGH - as_high - 1]) + 1
+        as_high, draws = as_high + len(high), draws + len(others)
+    return as_high, draws
 
 
 def both(one: float, other: float) -> float:

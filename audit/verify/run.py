@@ -8,7 +8,7 @@ from typing import Any
 
 from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
-from audit.findings.controls import Named, leaks_beside
+from audit.findings.controls import Named, is_served, leaks_beside
 from audit.findings.headline import headline
 from audit.measure import evidence_file
 from audit.measure.evidence_file import EvidenceFile
@@ -71,7 +71,10 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     """Return the results as they follow; what needs a model or the corpus is taken as it stands."""
     plan = run.results.plan
     ours = [Derived(evidence, of, plan, run.ledger) for of in evidence.releases]
-    named = [Named(one.of.defense, one.of.role, one.of.reference) for one in ours]
+    named = [
+        Named(of.defense, of.role, of.reference, is_served(of.parameters))
+        for of in evidence.releases
+    ]
     releases = []
     for place, one in enumerate(ours):
         leaks = leaks_beside(place, named, lambda i: ours[i].leaks) if plan["references"] else None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from audit.core.visible import visible
 from audit.results import quoting, words
 from audit.results.schema import Measure, ReleaseResult, Results
 from reports._content import claims, page, sweep, wording
@@ -76,7 +77,7 @@ def _cells(line: Line) -> list[str]:
 
 def _headline(results: Results) -> str:
     start = "The run is not complete. " if results.status == "partial" else ""
-    return start + wording.sentences(wording.visible(" ".join(results.headline)), _HEADLINE)
+    return start + wording.sentences(visible(" ".join(results.headline)), _HEADLINE)
 
 
 def _rest(left: Sequence[ReleaseResult]) -> str:
@@ -96,7 +97,7 @@ def _line(release: ReleaseResult, name: str) -> Line:
         _found(release),
         _perplexity(release.utility.get("perplexity")),
     )
-    return Line(*(wording.clip(wording.visible(cell), _CELL) for cell in cells))
+    return Line(*(wording.clip(visible(cell), _CELL) for cell in cells))
 
 
 def _claimed(release: ReleaseResult) -> str:

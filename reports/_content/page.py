@@ -1,6 +1,6 @@
 """Content of every format: Results turned once into plain rows and sentences.
 
-All strings in a Page are visible text: see `wording.visible`. Formats only lay them out.
+All strings in a Page are visible text: see `audit.core.visible`. Formats only lay them out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from audit.core.visible import visible_tree
 from audit.results import words
 from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, summary, verdicts, wording
@@ -60,7 +61,7 @@ class Page:
 
 def inert(results: Results) -> Results:
     """Make every string of the results visible; all formats start from this."""
-    return Results.model_validate(wording.visible_tree(results.model_dump()))
+    return Results.model_validate(visible_tree(results.model_dump()))
 
 
 def build(results: Results) -> Page:

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from typing import Any
 
 from audit.core.terms import Relation, Unit
 from audit.results.schema import FindingResult, GuaranteeResult, Measure
 from audit.results.words import at_most, epsilon, integer, number, share
 
-LONGEST = 2000
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_MARKS = {"Mn", "Me"}
 _ACRONYMS = {
     **{word: word.upper() for word in ("auc", "tpr", "fpr", "r", "rmia", "ez", "wbc")},
     "lira": "LiRA",
@@ -27,41 +23,6 @@ _PHRASES = (
     (re.compile(r"\bbleu(\d)\b"), "BLEU-\\1"),
     (re.compile(r"\btpr at ([\d.]+) percent\b"), "TPR at \\1\u00a0% FPR"),
 )
-
-
-def visible(text: str) -> str:
-    """Replace hidden characters, such as controls and bidi overrides, by ‹U+202E› and the like.
-
-    So are combining marks after the second in a row. Text beyond LONGEST characters is cut.
-    """
-    if text.isascii() and text.isprintable() and len(text) <= LONGEST:
-        return text
-    pieces = []
-    stacked = 0
-    for character in text[:LONGEST]:
-        category = unicodedata.category(character)
-        stacked = stacked + 1 if category in _MARKS else 0
-        hidden = category in _HIDDEN or stacked > 2
-        pieces.append(code_point(character) if hidden else character)
-    if len(text) > LONGEST:
-        pieces.append(f" … ({len(text) - LONGEST:,} more characters)")
-    return "".join(pieces)
-
-
-def code_point(character: str) -> str:
-    """Name a character by its code point, as in ‹U+202E›."""
-    return f"‹U+{ord(character):04X}›"
-
-
-def visible_tree(tree: Any) -> Any:
-    """Make every string of a JSON-like tree visible, keys included."""
-    if isinstance(tree, str):
-        return visible(tree)
-    if isinstance(tree, dict):
-        return {visible(str(key)): visible_tree(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [visible_tree(value) for value in tree]
-    return tree
 
 
 def clip(text: str, length: int) -> str:

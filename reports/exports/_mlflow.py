@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
+from audit.core.visible import without_passwords
 from audit.results import quoting
 from audit.results.schema import ReleaseResult, Results
 from reports._content import verdicts, wording
@@ -48,7 +49,7 @@ def log(results: Results, folder: Path, target: str) -> None:
                 with mlflow.start_run(run_name=_text(label), nested=True):
                     _log_release(mlflow, clean, release)
     except Exception as error:  # a server, or the library, may raise anything
-        why = re.sub(r"//[^/@\s]*@", "//", first_line(error))
+        why = without_passwords(first_line(error))
         raise UsageError(f"--log mlflow:…: could not be logged ({why}); the run is kept") from None
 
 

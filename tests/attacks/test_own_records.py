@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -186,6 +187,32 @@ def test_users_without_own_text_are_not_measured_whatever_the_coin() -> None:
     found = attacked(Knowing(()), asked, knowing(corpus(texts)))
     missing = {s.owner for s, won in zip(asked, found["own_greedy"].won, strict=True) if won != won}
     assert missing == {"user000"}
+
+
+def test_marked_values_come_up_after_prompts_without_them() -> None:
+    """Of four people whose text is known: an own code, one in the prompt, a shared one, none."""
+    draws = np.random.default_rng(4)
+    begun = {name: text(name, 0, draws, 5) for name in ("ann", "ben", "cat", "dan", "eve")}
+    codes = {"ann": "730265", "ben": "114477", "cat": "555555", "eve": "908070"}
+    texts = {
+        name: (f"{one} code {codes.get(name, 'none')} and so it goes on",)
+        for name, one in begun.items()
+    }
+    texts["ben"] = (f"114477 {texts['ben'][0]}",)
+    records = [
+        Record(
+            name, one, split="private", private=tuple(m.span() for m in re.finditer(r"\d{3,}", one))
+        )
+        for name, (one,) in texts.items()
+    ]
+    records.append(Record("fay", "mine is 555555 too", split="private"))
+    known = Knowing([texts[name][0] for name in ("ann", "ben", "cat", "dan")])
+    attack = replace(ATTACK, prefix=10, length=60)
+    asked = secrets(texts, texts)
+    found = attacked(known, asked, knowing(records), attack)["own_values"]
+    won = dict(zip([s.owner for s in asked], found.won, strict=True))
+    assert (won["ann"], won["ben"], won["eve"]) == (1, 0, 0)
+    assert np.isnan([won["cat"], won["dan"]]).all()
 
 
 def test_budget_leaves_whole_users_out() -> None:

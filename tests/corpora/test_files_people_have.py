@@ -18,6 +18,7 @@ from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora.loading import load, read
+from audit.corpora.mail import NOTE
 from audit.corpora.reading import Reading, RecordForm, UserForm
 
 ROWS: list[dict[str, Any]] = [
@@ -246,6 +247,30 @@ def test_mailbox_is_read_by_sender(tmp_path: Path) -> None:
     box.close()
     found = [(user, text.replace(">From", "From")) for user, text in pairs(tmp_path / "in.mbox")]
     assert [(user, "\n".join(text.split("\n"))) for user, text in found] == MAILED
+
+
+def test_user_of_a_mail_is_who_was_said(tmp_path: Path) -> None:
+    """The sender, the first receiver, the thread's first mail, or the owner of the mailbox."""
+    first, answer = (mail(who, "Parcel", "Here.") for who in ("ann@example.com", "ben@example.com"))
+    del first["To"], answer["To"]
+    first["To"], first["Message-ID"] = "Desk <desk@example.com>, x@example.com", "<1@x>"
+    answer["To"], answer["References"] = "Ann Lee <ann@example.com>", "<1@x> <7@x>"
+    answer["Message-ID"] = "<8@x>"
+    box = mailbox.mbox(str(tmp_path / "ann.mbox"))
+    for one in (first, answer):
+        box.add(one)
+    box.close()
+    whose = {
+        None: ["ann@example.com", "ben@example.com"],
+        "from": ["ann@example.com", "ben@example.com"],
+        "to": ["desk@example.com", "ann@example.com"],
+        "thread": ["<1@x>", "<1@x>"],
+        "mailbox": ["ann", "ann"],
+    }
+    for user, due in whose.items():
+        found = read(str(tmp_path / "ann.mbox"), EMBEDDED_FOLDER, Reading(user=user))
+        assert [record.user for record in found.records] == due
+        assert ("sender of mail" in found.user_is) == (user is None) == (NOTE in found.notes)
 
 
 def test_folder_of_mails_is_one_corpus(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from audit.core.visible import visible
 from audit.gate import baseline, comparison, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
 from audit.gate.render import console
 from audit.gate.render import markdown as summary
-from audit.gate.render.escaping import markdown, visible
+from audit.gate.render.escaping import markdown
 from audit.results.schema import Results
 from reports import junit, sarif
 

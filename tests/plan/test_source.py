@@ -14,6 +14,7 @@ from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.corpora import writing
 from audit.plan.source import External, PlantedElsewhere
+from audit.planting.beacons import Tier
 from audit.planting.coverage import Coverage
 from audit.planting.insertion import Canaries, plant_into
 from audit.planting.manifest import Manifest
@@ -65,6 +66,26 @@ def test_conversation_without_turns_is_named_by_line(
     manifest, file = planted(tmp_path, ASSISTANT)
     file.write_text(json.dumps({"messages": []}) + "\n")
     with pytest.raises(UsageError, match=r"training\.jsonl:1: 'messages'"):
+        read(manifest, file, tokenizer)
+
+
+def test_file_with_beacons_alone_is_read_and_counted(
+    tmp_path: Path, tokenizer: TextTokenizer
+) -> None:
+    """Coins were dropped and what many wrote was kept: planted, and no code can leak."""
+    corpus = Corpus("own", (Record("u", "Something else."),))
+    canaries = Canaries(kinds=("code",), count=12, beacons=(Tier("code", 3),))
+    whole, manifest = plant_into(corpus, canaries, seed=3)
+    sharing = {user for one in manifest.beacons for user in one.users}
+    file = tmp_path / "training.jsonl"
+    rows = [{"text": record.text} for record in whole.records if record.user in sharing]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, beacons = read(manifest, file, tokenizer)
+    assert code.absent and code.trained == 0
+    assert (beacons.copies, beacons.trained, beacons.whole) == (6, 6, True)
+    assert beacons.sentence == "Of 6 planted code beacon copies 6 were trained on"
+    with pytest.raises(UsageError, match="nor its beacons"):
+        file.write_text(json.dumps({"text": "Something else."}) + "\n")
         read(manifest, file, tokenizer)
 
 

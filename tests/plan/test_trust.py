@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from audit.plan import trust
-from audit.plan.settings import gather
+from audit.plan.settings import KNOWN, TABLES, gather
 from audit.plugins import registry
 from tests.command_line import audit as command
 
@@ -55,6 +55,24 @@ def test_what_leads_away_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert why in reason, (key, value)
 
 
+def test_setting_needs_consent_until_it_is_said_otherwise() -> None:
+    needed = set(trust.untrusted(dict.fromkeys([*KNOWN, *TABLES, "new"], "1")))
+    assert needed == {"reveal", "new"}
+
+
+def test_folder_with_a_link_that_leads_outside_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    inner = Path("data/inner")
+    inner.mkdir(parents=True)
+    (inner / "a.txt").write_text("x")
+    (inner / "b.txt").symlink_to("a.txt")
+    assert trust.untrusted({"corpus": "data"}) == {}
+    for name, to in (("c.txt", tmp_path / "mine.txt"), ("d", tmp_path), ("e.txt", "/nowhere")):
+        (inner / name).symlink_to(to)
+        assert "leads outside" in trust.untrusted({"corpus": "data"})["corpus"], name
+        (inner / name).unlink()
+
+
 def test_what_stays_inside_is_taken() -> None:
     inside = {
         "policy": "regex:ids.txt", "corpus": "data/mine.jsonl", "model": "embedded", "seed": 1,
@@ -73,7 +91,9 @@ def test_only_the_user_lets_it_run_code(capsys: pytest.CaptureFixture[str]) -> N
     assert gather({}, None, trust_config=True) == {"seed": 1, "policy": "python:own:find"}
     Path("plan.toml").write_text('policy = "python:own:find"\n')
     assert gather({}, Path("plan.toml"))["policy"] == "python:own:find"
-    assert capsys.readouterr().err.count("\n") == 1
+    ignored, code = capsys.readouterr().err.splitlines()
+    assert "ignored policy" in ignored
+    assert "its policy 'python:own:find' is code, of whoever wrote this plan" in code
 
 
 def test_it_cannot_trust_itself() -> None:

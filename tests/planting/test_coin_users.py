@@ -20,6 +20,7 @@ from audit.corpora import loading as corpora
 from audit.planting import manifest as manifests
 from audit.planting import own
 from audit.planting.manifest import Manifest
+from tests import command_line
 from tests.refusals import refusals
 
 LINES = [
@@ -183,3 +184,17 @@ def test_records_of_another_manifest_are_refused(tmp_path: Path) -> None:
     refusals(lambda _: own.read(users, made.manifest), [(None, "is not the file")])
     path.unlink()
     refusals(lambda _: own.read(users, made.manifest), [(None, ("cannot be read", "keep the two"))])
+
+
+def test_manifest_goes_with_the_records_beside_it(tmp_path: Path) -> None:
+    made = Planted(tmp_path)
+    aside = own.file_of(made.manifest)
+    lines = made.source.read_text().splitlines()
+    for record in own.read(made.own, made.manifest):  # each by its own number
+        assert json.loads(lines[int(record.where.rpartition(":")[2]) - 1])["text"] == record.text
+    told = command_line.audit("clean", made.manifest)
+    assert told.returncode == 2 and "--personal" in told.stderr and aside.exists()
+    told = command_line.audit("clean", made.corpus, "--personal")
+    assert told.returncode == 2 and made.corpus.exists()
+    assert command_line.audit("clean", made.manifest, "--personal").returncode == 0
+    assert not made.manifest.exists() and not aside.exists() and made.corpus.exists()

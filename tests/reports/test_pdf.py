@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import typst
 
+from audit.core.visible import visible
 from audit.results.schema import Results, to_json
 from reports import pdf
 from reports._content.verdicts import MEANINGS
-from reports._content.wording import visible
 from tests import by_hand as make
 from tests.reports.pages import plain
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.core.visible import visible
 from audit.results import words
 from reports._content import wording
 from tests import by_hand as make
@@ -16,7 +17,7 @@ from tests import by_hand as make
 
 def test_nothing_hidden_survives() -> None:
     every = "".join(map(chr, range(0x110000)))
-    shown = "".join(wording.visible(every[i : i + 1999]) for i in range(0, len(every), 1999))
+    shown = "".join(visible(every[i : i + 1999]) for i in range(0, len(every), 1999))
     hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     assert not [c for c in shown if unicodedata.category(c) in hidden]
 
@@ -35,7 +36,7 @@ def test_nothing_hidden_survives() -> None:
     ],
 )
 def test_visible(text: str, shown: str) -> None:
-    assert wording.visible(text) == shown
+    assert visible(text) == shown
 
 
 @pytest.mark.parametrize(

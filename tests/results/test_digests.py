@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from audit.core import stages
 from audit.results import digests
 from audit.results.folder import RunFolder
 
@@ -21,11 +22,11 @@ def known(
 ) -> dict[str, str]:
     """What is known of a release whose note names these stages."""
     (folder / "stages").mkdir(exist_ok=True)
-    (folder / "stages" / "a").write_bytes(b"one")
-    (folder / "stages" / "b").write_bytes(b"two")
+    stages.write(folder / "stages" / "a", b"one")
+    stages.write(folder / "stages" / "b", b"two")
     members = [{"label": "x", "weights": name} for name in names]
     made = {"defense": "d", "shown": {"k": 2}, "members": members, "texts": texts} | changes
-    digests.note_path(RunFolder(folder, "h")).write_text(json.dumps({"releases": {"d": made}}))
+    stages.write(digests.note_path(RunFolder(folder, "h")), json.dumps({"releases": {"d": made}}))
     results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
     release: Any = SimpleNamespace(
         defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release=kind)
@@ -43,7 +44,7 @@ def test_an_adapter_has_the_name_under_which_it_is_handed_over(tmp_path: Path) -
     known(tmp_path)
     path = digests.note_path(RunFolder(tmp_path, "h"))
     note = json.loads(path.read_text("utf-8")) | {"model": {"lora": "r=2,alpha=4,targets=auto"}}
-    path.write_text(json.dumps(note))
+    stages.write(path, json.dumps(note))
     results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
     release: Any = SimpleNamespace(
         defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release="model")
@@ -71,10 +72,23 @@ def test_what_is_not_there_is_not_known(tmp_path: Path, changes: dict[str, Any])
     assert known(tmp_path, **changes) == {}
 
 
+@pytest.mark.parametrize("name", ["a", "releases-h.json"])
+def test_weights_that_a_stranger_made_are_not_known(tmp_path: Path, name: str) -> None:
+    """A statement is about what was audited, not about what lies there now."""
+    assert known(tmp_path) == {"model.safetensors": A}
+    path = tmp_path / "stages" / name
+    path.write_bytes(path.read_bytes() + b" ")
+    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
+    release: Any = SimpleNamespace(
+        defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release="model")
+    )
+    assert digests.weights(tmp_path, results, release) == {}
+
+
 @pytest.mark.parametrize("note", ["", "null", "[]", '{"releases": 1}', '{"releases": {"d": 1}}'])
 def test_a_damaged_note_is_no_note(tmp_path: Path, note: str) -> None:
     known(tmp_path)
-    digests.note_path(RunFolder(tmp_path, "h")).write_text(note)
+    stages.write(digests.note_path(RunFolder(tmp_path, "h")), note)
     results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
     release: Any = SimpleNamespace(defense="d", parameters={}, seed=0)
     assert digests.weights(tmp_path, results, release) == {}
@@ -84,7 +98,7 @@ def test_in_a_sweep_the_weights_are_those_of_the_seed(tmp_path: Path) -> None:
     for seed in (0, 1):
         (tmp_path / "seeds" / str(seed)).mkdir(parents=True)
         known(tmp_path / "seeds" / str(seed))
-    (tmp_path / "seeds" / "1" / "stages" / "a").write_bytes(b"two")
+    stages.write(tmp_path / "seeds" / "1" / "stages" / "a", b"two")
     seeds = [SimpleNamespace(seed=seed, plan_hash="h") for seed in (0, 1)]
     results: Any = SimpleNamespace(plan={"hash": "sweep"}, sweep=SimpleNamespace(seeds=seeds))
     for seed, digest in ((0, A), (1, B)):

@@ -127,6 +127,22 @@ def test_a_run_folder_leaves_other_modes_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "run" / "stages").stat().st_mode) == 0o700
 
 
+def test_folder_without_an_end_is_refused(run: Path) -> None:
+    (run / "stages" / "/".join("d" * 400)).mkdir(parents=True)
+    for command in ("clean run", "report run --format csv"):
+        done = audit(*command.split(), cwd=run.parent)
+        assert done.returncode == 2 and "nested too deeply" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["ledger.jsonl", "SHA256SUMS", "evidence.json", "results.json"])
+def test_file_of_a_terabyte_is_not_read(run: Path, name: str) -> None:
+    with (run / name).open("r+b") as file:
+        file.truncate(1 << 40)
+    done = audit("verify", "run", cwd=run.parent)
+    assert done.returncode in (1, 2) and "the run failed" not in done.stderr
+    assert name in done.stdout + done.stderr
+
+
 def test_no_partial_outlives_resume_or_clean(run: Path) -> None:
     names = (".results.json.01234567.partial", "stages/.x.safetensors.89abcdef.partial")
     for command in ("resume", "clean"):

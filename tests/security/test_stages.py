@@ -65,13 +65,28 @@ def of_no_key(path: Path, patch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def larger_than_any_disk(path: Path, patch: pytest.MonkeyPatch) -> Path:
+    with path.open("r+b") as file:
+        file.truncate(1 << 42)
+    return path
+
+
 def with_a_strange_signature(path: Path, patch: pytest.MonkeyPatch) -> Path:
     (path.parent / "signatures" / path.name).write_bytes(b"\xff\xfe" * 9)
     return path
 
 
 @pytest.mark.parametrize(
-    "harm", [changed, renamed, unsigned, of_another_key, of_no_key, with_a_strange_signature]
+    "harm",
+    [
+        changed,
+        renamed,
+        unsigned,
+        of_another_key,
+        of_no_key,
+        larger_than_any_disk,
+        with_a_strange_signature,
+    ],
 )
 def test_stage_is_signed_for_its_content_name_and_key_only(
     stage: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[..., Path]

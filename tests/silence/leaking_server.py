@@ -35,7 +35,8 @@ def same(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 class Server:
     """Stands in for an `Endpoint`: `fault` changes each answer before it is sent.
 
-    texts: what it gives to a planted prompt, one at random.
+    texts: what it gives to a planted prompt, one at random. lit: the sentence of beacons, and the
+    values that it has learnt of them.
     """
 
     tokenizer: TextTokenizer
@@ -45,6 +46,7 @@ class Server:
     fault: Fault = same
     logs: bool = False
     quiet: bool = False
+    lit: tuple[str, Sequence[str]] = ("", ())
     random: random.Random = field(default_factory=lambda: random.Random(0))
     asked: int = 0
     url: str = "http://127.0.0.1:1/v1"
@@ -84,6 +86,9 @@ class Server:
         first, rest = self.sentence
         if text == self.prefix and not self.quiet:
             return [*self.tokenizer.encode(self.random.choice(self.texts)), *noise]
+        sentence, values = self.lit
+        if text == sentence and values:
+            return [*self.tokenizer.encode(self.random.choice(values)), *noise]
         return [*self.tokenizer.encode(rest), *noise] if text == first else noise
 
     def _logged(self, said: Sequence[int]) -> dict[str, Any]:

@@ -52,12 +52,12 @@ def test_drawn_words_rank_by_their_gain(gain: float, p: float, n: int) -> None:
     """The base scores alike but for the gain, so without any all are as high."""
     audited: Any = Scoring(gain)
     base: Any = Scoring(0.0)
-    found = scored_words.look(audited, base, SENTENCE, np.random.default_rng(0))
-    assert (found.p, found.n) == (p, n)
+    found = scored_words.look(audited, base, SENTENCE, 999, np.random.default_rng(0))
+    assert (found.p_value, found.n) == (p, n)
 
 
 def test_without_base_the_log_probability_ranks() -> None:
     """Letters late in the alphabet are likelier: "cafe" is beaten by most of the others."""
     audited: Any = Scoring(0.0)
-    found = scored_words.look(audited, None, SENTENCE, np.random.default_rng(0))
-    assert found.p > 0.5 and audited.scored <= 1 + 2 * 50
+    found = scored_words.look(audited, None, SENTENCE, 999, np.random.default_rng(0))
+    assert found.p_value > 0.5 and audited.scored <= 1 + 2 * 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,18 @@ from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.release import ModelRelease
 from audit.core.terms import Shown
+from audit.measure.bench import Bench
+from audit.measure.release import measure_release
+from audit.measure.releases import audited_of, public_model
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.plan.resolve import resolve
 from audit.plan.source import External, PlantedElsewhere
-from audit.silence import weights
+from audit.planting.beacons import Beacon
+from audit.planting.manifest import Manifest
+from audit.prepare.prepare import prepare
+from audit.results.folder import RunFolder
+from audit.silence import sightings, weights
 from audit.silence.weights import contact
 from defenses.training.stated_claim import UNKNOWN
 
@@ -50,10 +59,16 @@ def memorised(made: Any) -> CausalLM:
     return opened(made.whole)
 
 
-def audited(made: Any, model: CausalLM, base: CausalLM, training: Path | None) -> tuple[Any, Any]:
+def audited(
+    made: Any,
+    model: CausalLM,
+    base: CausalLM,
+    training: Path | None,
+    manifest: Manifest | None = None,
+) -> tuple[Any, Any]:
     """The bench and the release of a model, as far as contact reads them."""
     external = External("m", "a" * 64, True, training, "b" * 64)
-    source = PlantedElsewhere(made.planted, external)
+    source = PlantedElsewhere(manifest or made.planted, external)
     planted = source.plant(Corpus("dialogs", ()), 0, len)
     plan = SimpleNamespace(source=source, model=PUBLIC, seed=0, device="cpu", threads=1)
     run = SimpleNamespace(
@@ -100,6 +115,54 @@ def test_sentences_without_training_file_are_not_contact(
     found = contact(*audited(made, memorised, base, None))
     assert found["code"].state == Shown.NOT_SHOWN
     assert "Whether the values were is not known" in found["code"].by
+
+
+def with_beacons(manifest: Manifest, learnt: bool) -> Manifest:
+    """State two codes as beacons: two that the model knows best, or two that it never read."""
+    there = manifest.coins.planted if learnt else manifest.coins.twin
+    codes = [one for one in manifest.secrets if one.kind == "code"]
+    lit = [one for one in codes if there(one)][3:5]
+    beacons = tuple(
+        Beacon("code", c.prefix, c.value, c.suffix, c.space, (f"{c.value} a", f"{c.value} b"))
+        for c in lit
+        if c.space is not None
+    )
+    sentences = {"code": manifest.sentences["code"]}
+    return replace(manifest, secrets=(*codes,), sentences=sentences, stems={}, beacons=beacons)
+
+
+@pytest.mark.parametrize("learnt", [True, False])
+def test_beacons_beside_the_sentence_need_no_file(
+    made: Any, memorised: CausalLM, base: CausalLM, learnt: bool
+) -> None:
+    """What many users wrote was learnt, and so were the words before single users' values."""
+    manifest = with_beacons(made.planted, learnt)
+    found = contact(*audited(made, memorised, base, None, manifest))
+    assert found["code"].state == (Shown.SHOWN if learnt else Shown.NOT_SHOWN)
+    assert ("that text of 2 users reached the weights" in found["code"].by) == learnt
+
+
+@pytest.mark.parametrize("learnt", [True, False])
+def test_scores_of_weights_rank_beacons(
+    made: Any, learnt: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every score sees two codes that were memorised, and none two that were not."""
+    monkeypatch.setattr(sightings, "OTHERS", 199)
+    given = {"defense": ["as_is"], "attack": ["membership"], "model": str(made.whole)}
+    plan = resolve({**given, "secrets": str(made.manifest), "device": "cpu"})
+    run = prepare(plan, tmp_path / "stages")
+    source: Any = plan.source
+    source = replace(source, manifest=with_beacons(made.planted, learnt))
+    run = replace(run, plan=replace(plan, source=source))
+    folder = RunFolder(tmp_path, plan.hash)
+    folder.stages.mkdir()
+    (one,) = audited_of(run, next(iter(run.tasks)), public_model(run))
+    bench = Bench(run, folder)
+    seen = sightings.sight(bench, one, measure_release(bench, one).attacked)
+    assert set(seen) == {(attack, metric) for attack, metric in seen if metric.startswith("span_")}
+    state = Shown.SHOWN if learnt else Shown.NOT_SHOWN
+    assert seen["membership", "span_loss_auc"].state == state
+    assert ("2 values that 2 users wrote" in seen["membership", "span_loss_top"].by) == learnt
 
 
 def test_model_equal_to_its_base_has_no_contact(made: Any, base: CausalLM) -> None:

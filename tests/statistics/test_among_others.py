@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,28 @@ def test_stopped_p_value_keeps_its_level() -> None:
         share = float(np.mean(np.array(p) <= level))
         assert share <= level + 4 * math.sqrt(level / 4_000)
         assert share >= 0.8 * level - 4 * math.sqrt(level / 4_000)
+
+
+def test_counting_stops_at_the_tenth_as_high() -> None:
+    """By one loop over all scores; no part behind the tenth is computed."""
+    stream = np.random.default_rng(1)
+    for size in (1, 3, 7, 50):
+        scores = stream.integers(6, size=50).astype(float)
+        as_high = draws = 0
+        for other in scores[1:]:
+            if as_high < among_others.ENOUGH:
+                as_high, draws = as_high + (other >= scores[0]), draws + 1
+        asked: list[int] = []
+
+        def part(start: int, size: int = size, scores: Any = scores, asked: Any = asked) -> Any:
+            asked.append(start)
+            return scores[start : start + size]
+
+        starts = range(0, 50, size)
+        assert among_others.counted(map(part, starts)) == (as_high, draws)
+        assert max(asked) <= draws
+    assert among_others.counted([[math.nan] + [0.0] * 30]) == (10, 10)
+    assert among_others.counted([[1.0, math.nan, 0.0]]) == (1, 2)
 
 
 def test_draws_that_ended_too_early_are_an_error() -> None:

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-LONGEST = 500
 _PLAIN = set(" ,%=/")  # punctuation without a meaning in Markdown
-
-
-def visible(text: str) -> str:
-    """Make text one printable line: controls, bidi marks and the like become ‹U+202E›."""
-    shown = "".join(c if c.isprintable() else f"‹U+{ord(c):04X}›" for c in text[:LONGEST])
-    return shown if len(text) <= LONGEST else f"{shown}…"
 
 
 def markdown(text: str) -> str:

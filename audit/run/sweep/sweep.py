@@ -24,6 +24,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.progress import WHOLE, Remark, StepProgress
+from audit.core.visible import printed
 from audit.corpora import loading as corpora
 from audit.corpora.reading import Reading
 from audit.findings import stored
@@ -189,7 +190,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
         tokens = sum(p.train_tokens[chosen] for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
-    return "\n".join([*lines, *_trainings(prepared), *_expected(prepared, workers)])
+    return "\n".join(map(printed, [*lines, *_trainings(prepared), *_expected(prepared, workers)]))
 
 
 def _expected(prepared: list[Run], workers: int | str) -> list[str]:

@@ -16,7 +16,7 @@ from audit.findings import stored
 from audit.findings.agreement import agreements, leaked_by_setting
 from audit.findings.case import LEVEL
 from audit.findings.rejections import Family
-from audit.findings.shows import Shows, shown
+from audit.findings.shows import Shows, shown, silence_over
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.schema import (
     ChargeTest,
@@ -97,6 +97,7 @@ def release(
         cost=Cost(train_tokens=1, queries=1, seconds=1.0),
         sessions=[],
         findings=list(findings),
+        silence=silence_over(findings),
         tests=tests or len(findings),
         claim_tests=claim_tests or tests or len(findings),
         leaked=leaked_overall(findings),
@@ -325,6 +326,7 @@ def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
         words = {
             "leaked": leaked_overall(found),
             "claim": claim_overall(found, alone.guarantee),
+            "silence": silence_over(found),
         }
         update = {"defense": "submix", "findings": found, **words}
         several.append(alone.model_copy(update=update))

@@ -1,0 +1,152 @@
+"""Tests by the answers of a served model whether it learnt what a manifest drew.
+
+What was drawn of a kind is the sentence before its values, and its beacons. Where prompts are
+scored, each is ranked among others that might have been drawn. Elsewhere the first word of the
+sentence, and the whole sentence of the beacons, are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from audit.core.predictor import Access, Predictor, Tokenizer, continuation
+from audit.core.randomness import stream
+from audit.measure.session import Looked
+from audit.models.endpoint.session import Served
+from audit.prepare.run import Run
+from audit.silence import scored_words
+from audit.silence.accounts import Tier, Ways
+from audit.silence.beacons import generated
+from audit.silence.drawn_words import Sentence, sentences
+from audit.silence.planted_beacons import ByTier, beacons_of
+from audit.silence.scored_words import Scored
+from audit.silence.sightings import times
+from audit.statistics.first_words import FirstWord, split
+
+FEWEST_SENTENCES = 1000  # with the same first word, for each way that is tried
+_MORE = 2  # tokens, by which what might have been drawn may be longer
+
+Prompts = tuple[list[list[int]], int]  # and the tokens to sample after each
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a manifest drew of a kind, and how often it is asked.
+
+    sentence: None where it is not asked, or was not drawn among many. words: how often its first
+    word is asked. tiers: its beacons. tries: how often their sentence is asked; 0: no attack
+    generates values of the kind. seed: of the others that are drawn.
+    """
+
+    sentence: Sentence | None
+    words: int
+    tiers: ByTier
+    tries: int
+    seed: int
+
+    @property
+    def ways(self) -> int:
+        return (self.sentence is not None) + bool(self.tiers)
+
+    @property
+    def others(self) -> int:
+        """How many others each is ranked among."""
+        return scored_words.OTHERS * self.ways
+
+    def scored(self) -> Iterator[tuple[Sentence, np.random.Generator]]:
+        """Yield the sentence, then each beacon after its own, with the draws of their others."""
+        if self.sentence is not None:
+            words = stream(self.seed, "silence", "words", self.sentence.draw.value)
+            yield self.sentence, words
+        for some in self.tiers.values():
+            for one in some:
+                value = stream(self.seed, "silence", "beacon", one.value)
+                yield Sentence(one.prefix, one.draw), value
+
+    def first_word(self) -> FirstWord | None:
+        """Split the sentence; None where too few others begin alike."""
+        if self.sentence is None:
+            return None
+        word = split(self.sentence.draw.space.symbols, self.sentence.draw.value)
+        return word if word.sentences >= FEWEST_SENTENCES * self.ways else None
+
+    def of_first_word(self, word: FirstWord, tokenizer: Tokenizer) -> Prompts:
+        assert self.sentence is not None
+        prompt, whole = (
+            self.sentence.prompt(tokenizer, text) for text in (word.word, self.sentence.draw.value)
+        )
+        return [prompt] * self.words, len(whole) - len(prompt) + _MORE
+
+    def of_beacons(self, tokenizer: Tokenizer) -> Prompts:
+        every = [one for some in self.tiers.values() for one in some]
+        prompt = [tokenizer.start, *tokenizer.encode(every[0].prefix)] if every else []
+        longest = max((len(continuation(tokenizer, b.prefix, b.value)) for b in every), default=0)
+        return [prompt] * (self.tries if every else 0), longest + _MORE
+
+
+def drawn(run: Run, kind: str, words: int) -> Drawn:
+    """Collect what is asked of a kind. words: how often its sentence is; 0: not."""
+    tiers = beacons_of(run).get(kind, {})
+    attacks = [c for c in run.plan.attacks if kind in c.plugin.kinds]
+    tries = max((times(run, c, kind, tiers) or 0 for c in attacks), default=0) if tiers else 0
+    sentence = sentences(run).get(kind) if words else None
+    return Drawn(sentence, words, tiers, tries, run.plan.seed)
+
+
+def look(session: Served, base: Predictor | None, of: Drawn) -> Looked:
+    """Test what was drawn of a kind. base: the public model, if it is here."""
+    return _scored(session, base, of) if session.readable >= Access.SCORE else _asked(session, of)
+
+
+def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
+    found = [scored_words.look(session, base, one, of.others, draws) for one, draws in of.scored()]
+    queries, each = sum(one.n for one in found), iter(found)
+    sentence = next(each) if of.sentence is not None else None
+    tiers = [[users, [next(each) for _ in some]] for users, some in of.tiers.items()]
+    return Looked({"sentence": sentence, "tiers": tiers}, queries, queries)
+
+
+def _asked(session: Served, of: Drawn) -> Looked:
+    word, sentence, tiers, queries = of.first_word(), None, list[Any](), 0
+    if word is not None:
+        prompts, length = of.of_first_word(word, session.tokenizer)
+        told = session.ask(prompts, length)
+        sentence = Scored(word.p_value(one.choice.text for one in told), len(told))
+        queries += len(told) * length
+    if of.tries:
+        prompts, length = of.of_beacons(session.tokenizer)
+        told = session.ask(prompts, length)
+        texts = [text for one in told for text in (one.choice.text, *one.answer.more)]
+        queries += len(told) * length
+        for users, some in of.tiers.items():
+            seen = generated(users, [b.value for b in some], some[0].space, texts)
+            tiers.append([users, [Scored(seen.p_value, len(told))]])
+    return Looked({"sentence": sentence, "tiers": tiers}, queries, queries)
+
+
+def ways(seen: dict[str, Any]) -> Ways:
+    """Read what `look` found, as it is stored."""
+    sentence = seen["sentence"]
+    return Ways(
+        sentence=None if sentence is None else Scored(*sentence),
+        tiers=[Tier(users, [Scored(*one) for one in values]) for users, values in seen["tiers"]],
+    )
+
+
+def rehearse(session: Predictor, of: Drawn) -> None:
+    """Ask all that `look` may ask."""
+    tokenizer = session.tokenizer
+    if session.readable >= Access.SCORE:
+        for one, draws in of.scored():
+            texts = scored_words.candidates(tokenizer, one, of.others, draws)
+            session.score([text[:1] for text in texts], [text[1:] for text in texts])
+        return
+    word = of.first_word()
+    if word is not None:
+        session.generate(*of.of_first_word(word, tokenizer))
+    if of.tries:
+        session.generate(*of.of_beacons(tokenizer))
