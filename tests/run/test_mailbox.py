@@ -32,7 +32,7 @@ def train() -> None:
     """Anywhere, with anything: a plain script of the transformers Trainer."""
     trainer = PROJECT / "tests" / "run" / "plain_trainer.py"
     words = [sys.executable, str(trainer), str(BASE), "planted.jsonl", "out"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
