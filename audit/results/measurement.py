@@ -183,8 +183,8 @@ class Power(Strict):
     detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
     confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
     were right, adjusted for all tests of the claim. found: the probability that a leak would have
-    been found if people leaked wholly with probability `effect`, the others not at all. needed:
-    what it must be before finding none means something; null: 0.8.
+    been found if people leaked wholly with probability `effect`, the others not at all.
+    needed: what it must be before finding none means something; null: 0.8.
     """
 
     smallest_rate: Number | None = None

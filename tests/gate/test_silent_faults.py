@@ -147,14 +147,17 @@ def test_new_model_may_not_accept_leaks_of_the_old_one_when_tightened(make: Make
 
 def test_removed_text_is_accepted_by_policy_alone(make: Make) -> None:
     """Also where a value stands beside it, as of any attack that was run; never a grey one."""
-    gone = silent(make, contact="Removed before training: 0 of 60 planted codes are in the text.")
+    why = "Removed before training: 0 of 60 planted codes are in the text."
+    missing = SILENCE.changed(contact=not_shown(why))
+    found = make.rate(0, silence=missing, leaked="not measured")
+    gone = make.run(make.release("as_is", found, guarantee=make.claim(None)))
     accept = Policy(leaks=True, removed="accept")
     (check,) = (c for c in judged(make, gone, accept).checks if c.rule == "leak")
     assert check.state == State.SKIPPED
     (check,) = (c for c in judged(make, gone, Policy(leaks=True)).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE
     (finding,) = gone.releases[0].findings
-    grey = gone.releases[0].changed(findings=[finding.changed(adjusted_p=0.1)])
+    grey = gone.releases[0].changed(findings=[finding.changed(adjusted_p=0.1, leaked="inconclusive")])
     results = gone.model_copy(update={"releases": (grey,)})
     (check,) = (c for c in judged(make, results, accept).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE
