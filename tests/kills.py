@@ -92,7 +92,7 @@ def plant(place: Path) -> None:
 def server() -> Iterator[str]:
     """Serves the public model, and gives its URL."""
     words = [sys.executable, str(SERVER), str(MODEL)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
         process.kill()
@@ -109,7 +109,12 @@ def environment() -> dict[str, str]:
 def finished(words: Sequence[str], place: Path) -> None:
     """Runs to the end. Raises RuntimeError with what it said where it failed."""
     ran = subprocess.run(
-        audit(words), cwd=place, env=environment(), capture_output=True, text=True, check=False
+        audit(words),
+        cwd=place,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     if ran.returncode:
         raise RuntimeError(f"{' '.join(words)}\n{ran.stderr[-2000:]}")

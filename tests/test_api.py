@@ -127,7 +127,9 @@ def test_its_settings_are_those_of_a_plan_file() -> None:
 
 def test_importing_it_is_light() -> None:
     code = "import sys; from audit import api; print(*(m for m in sys.modules if '.' not in m))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     heavy = {"torch", "transformers", "matplotlib", "numpy", "pandas", "scipy", "typst", "reports"}
     assert not heavy & set(done.stdout.split())
 

@@ -222,7 +222,11 @@ def test_light_commands_import_nothing_heavy(heavy, tmp_path):
         f"    print('HEAVY', words, *sorted(sys.modules.keys() & {set(heavy)}))"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        check=True,
     )
     told = [line for line in ran.stdout.splitlines() if line.startswith("HEAVY ")]
     assert told == [f"HEAVY {words}" for words in LIGHT[heavy]], ran.stdout

@@ -14,7 +14,7 @@ _ROUNDING = 1000  # times the machine epsilon, of the largest logit
 
 
 class Cache(Enum):
-    """What a model that has read a text is right about when more tokens follow."""
+    """The use of a model's cache that is exact when more tokens follow."""
 
     SHARED = "several texts that begin alike go on from one beginning"
     OWN = "each text goes on by one token"

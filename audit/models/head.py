@@ -28,7 +28,7 @@ _known: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Head:
-    """What a causal model computes after its trunk, scaled or capped logits included."""
+    """The layers that a causal model has after its trunk, scaled or capped logits included."""
 
     model: Any
     trunk: Any

@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def decided(self) -> str:
-        """How many processes train, and why, on one line; "" where cores alone decide."""
+        """Describe how many processes train, and why, on one line; "" where cores alone decide."""
         if self.threads == 1 and self.processes >= self.fitting:
             return ""
         why = (

@@ -35,7 +35,7 @@ Prompts = tuple[list[list[int]], int]  # and the tokens to sample after each
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a manifest drew of a kind, and how often it is asked.
+    """The texts that a manifest drew of a kind, and how often it is asked.
 
     sentence: None where it is not asked, or was not drawn among many. words: how often its first
     word is asked. tiers: its beacons. tries: how often their sentence is asked; 0: no attack
@@ -54,7 +54,7 @@ class Drawn:
 
     @property
     def others(self) -> int:
-        """How many others each is ranked among."""
+        """Count the others that each is ranked among."""
         return scored_words.OTHERS * self.ways
 
     def scored(self) -> Iterator[tuple[Sentence, np.random.Generator]]:

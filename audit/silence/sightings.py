@@ -94,7 +94,7 @@ def aimed_at(run: Run, chosen: Chosen) -> dict[str, ByTier]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What an attack is asked about: beacons of one kind, each followed by as many other values."""
+    """Beacons of one kind that an attack is asked about, each followed by as many other values."""
 
     tiers: ByTier
     others: int

@@ -62,7 +62,7 @@ def started(code: str, cwd: Path, *before: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{cwd}"}
     process = subprocess.Popen(
         [*before, sys.executable, "-c", code],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=cwd, env=environment,
         preexec_fn=default_signals,
     )  # fmt: skip
     assert process.stdout is not None
@@ -134,7 +134,7 @@ def test_a_run_is_closed_as_interrupted_and_resumes(
     command = [sys.executable, "-m", "audit", *words.split(), "--output", "out"]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, encoding="utf-8",
         start_new_session=True, preexec_fn=default_signals,
     )  # fmt: skip
     assert process.stderr is not None

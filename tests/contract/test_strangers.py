@@ -38,7 +38,7 @@ class Stranger:
     def python(self, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(self.site)}
         line = [sys.executable, *words]
-        return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True)
+        return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, encoding="utf-8")
 
 
 SLOW = [pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:]]

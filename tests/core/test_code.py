@@ -101,7 +101,7 @@ def test_the_digest_is_that_of_every_process() -> None:
             env={"PYTHONHASHSEED": seed},
             cwd=root,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=True,
         )
         assert made.stdout == code_digest("attacks.extraction") + "\n"

@@ -24,7 +24,7 @@ def test_claims_give_their_stored_verdicts_again(tmp_path: Path) -> None:
     """One command, so that they share what they train."""
     some = ("S1", "S5", "A2")
     words = [sys.executable, "-m", "experiments", *some, "--output", str(tmp_path)]
-    ran = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(words, cwd=PROJECT, capture_output=True, encoding="utf-8", check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     for claim in some:
         stored = json.loads(page.stored_path(claim, "small").read_text(encoding="utf-8"))

@@ -92,7 +92,12 @@ def shell(job: Path, environment: dict[str, str]) -> Shell:
     def run(*lines: str, **variables: str) -> subprocess.CompletedProcess[str]:
         words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", "\n".join(lines)]
         return subprocess.run(
-            words, cwd=job, env=environment | variables, text=True, capture_output=True, check=False
+            words,
+            cwd=job,
+            env=environment | variables,
+            encoding="utf-8",
+            capture_output=True,
+            check=False,
         )
 
     return run

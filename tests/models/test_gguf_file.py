@@ -63,7 +63,7 @@ def written(file: Path, leave_out: str = "", besides: str = "") -> Any:
     writer.add_head_count_kv(2)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(10_000.0)
-    spoken = json.loads((PUBLIC / "tokenizer.json").read_text())
+    spoken = json.loads((PUBLIC / "tokenizer.json").read_text("utf-8"))
     words = sorted(spoken["model"]["vocab"], key=spoken["model"]["vocab"].get)
     ends = {one["id"]: one["content"] for one in spoken["added_tokens"]}
     writer.add_tokenizer_model("gpt2")
@@ -161,7 +161,7 @@ def test_what_is_not_read_whole_is_refused(tmp_path: Path, cache: Path) -> None:
 
 def test_quantised_weights_elsewhere_are_refused(tmp_path: Path) -> None:
     model().save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
     config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
     (tmp_path / "config.json").write_text(json.dumps(config))
     words = "quantised weights are read from GGUF files alone; give one, or the weights that these"

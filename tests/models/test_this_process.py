@@ -26,7 +26,9 @@ print(torch.get_num_threads(), resident() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other allocators are left as they are")
 def test_freed_tensors_are_given_back() -> None:
-    ran = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", FREED], capture_output=True, encoding="utf-8", check=True
+    )
     threads, kept = map(int, ran.stdout.split())
     assert threads == 1
     assert kept < 64 * 1024  # KiB of the 512 MiB that were freed

@@ -189,7 +189,7 @@ def test_records_of_another_manifest_are_refused(tmp_path: Path) -> None:
 def test_manifest_goes_with_the_records_beside_it(tmp_path: Path) -> None:
     made = Planted(tmp_path)
     aside = own.file_of(made.manifest)
-    lines = made.source.read_text().splitlines()
+    lines = made.source.read_text("utf-8").splitlines()
     for record in own.read(made.own, made.manifest):  # each by its own number
         assert json.loads(lines[int(record.where.rpartition(":")[2]) - 1])["text"] == record.text
     told = command_line.audit("clean", made.manifest)

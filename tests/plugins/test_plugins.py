@@ -208,7 +208,7 @@ def test_listing_imports_nothing_heavy():
         "print(json.dumps(sorted(m for m in sys.modules if '.' not in m)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, cwd=PROJECT, text=True
+        [sys.executable, "-c", code], capture_output=True, check=True, cwd=PROJECT, encoding="utf-8"
     )
     heavy = {"torch", "transformers", "matplotlib", "typst", "scipy", "peft", "opacus", "spacy"}
     assert not heavy & set(json.loads(done.stdout))

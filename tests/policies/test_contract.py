@@ -144,6 +144,6 @@ def test_listing_imports_nothing_heavy():
         "entries('policies'); print(*sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, check=True, text=True
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, check=True, encoding="utf-8"
     )
     assert not {"spacy", "torch", "numpy", "transformers"} & set(done.stdout.split())

@@ -155,7 +155,7 @@ def test_its_configuration_is_the_policy_the_baseline_and_the_plan(workplace: Pa
     assert [one["name"] for one in default] == ["default policy", "plan"]
     (workplace / "audit.toml").write_text("leaks = true\n")
     own, plan = predicate(run, workplace)["configuration"]
-    printed = subprocess.run(["sha256sum", "audit.toml"], capture_output=True, text=True)
+    printed = subprocess.run(["sha256sum", "audit.toml"], capture_output=True, encoding="utf-8")
     assert own == {"name": "audit.toml", "digest": {"sha256": printed.stdout.split()[0]}}
     assert plan == {"name": "plan", "digest": {"auditDigest": "0f" * 32}}
     (workplace / "audit.toml").write_text("leaks = true \n")

@@ -114,7 +114,7 @@ def test_its_promise_and_what_was_found_stand_beside_it(run: Path, tmp_path: Pat
 
 def sha256sum(folder: Path, words: str) -> str:
     """What a reader computes by hand, in the shell."""
-    done = subprocess.run(["sh", "-c", words], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(["sh", "-c", words], cwd=folder, capture_output=True, encoding="utf-8")
     return done.stdout.split()[0]
 
 
@@ -274,7 +274,7 @@ def test_what_a_killed_process_has_said_is_spent(run: Path, tmp_path: Path) -> N
     ledger, said = tmp_path / "ledger", 0
     for wait in (0.0, 0.05, 0.2, 0.5):
         words = [sys.executable, "-c", _ASKS, str(with_budget), str(ledger)]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(words, stdout=subprocess.PIPE, encoding="utf-8") as process:
             assert process.stdout is not None
             said += len(process.stdout.readline().split())  # the first answer is out
             time.sleep(wait)

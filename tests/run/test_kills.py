@@ -19,7 +19,7 @@ KINDS = ("adapters", "text", "as_is", "endpoint")
 def test_runs_end_with_the_same_results_however_they_were_killed() -> None:
     words = [sys.executable, str(SCRIPT), "--kills", "4", "--terms", "2", "--seed", "1"]
     words += [word for kind in KINDS for word in ("--only", kind)]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    ran = subprocess.run(words, capture_output=True, encoding="utf-8", check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     lines = ran.stdout.splitlines()
     assert len(lines) >= 2 and all(line.startswith("same: ") for line in lines)

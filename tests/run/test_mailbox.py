@@ -32,7 +32,7 @@ def train() -> None:
     """Anywhere, with anything: a plain script of the transformers Trainer."""
     trainer = PROJECT / "tests" / "run" / "plain_trainer.py"
     words = [sys.executable, str(trainer), str(BASE), "planted.jsonl", "out"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -61,7 +61,7 @@ def test_page_on_real_users_leads_from_mailbox_to_verdict(
     assert [name for name in left] == ["plant", "run", "gate", "report"]
     codes = {name: done.returncode for name, done in left.items()}
     assert codes == {"plant": 0, "run": 0, "gate": 1, "report": 0}, left["run"].stderr
-    results = json.loads((folder / "audits" / "mail" / "results.json").read_text())
+    results = json.loads((folder / "audits" / "mail" / "results.json").read_text("utf-8"))
     of = {
         (release["defense"], f["metric"]): f
         for release in results["releases"]
@@ -94,7 +94,7 @@ def test_nobody_is_named_but_where_it_was_asked_for(
         if any(one in path.read_text(errors="replace") for one in names | addresses)
     }
     assert named <= {"exposed.jsonl", "samples.jsonl", "secrets.jsonl"}
-    rows = [json.loads(line) for line in (run / "exposed.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (run / "exposed.jsonl").read_text("utf-8").splitlines()]
     of_model = [row for row in rows if row["release"].startswith("as_is")]
     assert {row["user"] for row in of_model} <= addresses
     assert [row["score"] for row in of_model] == sorted(

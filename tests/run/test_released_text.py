@@ -142,7 +142,8 @@ def test_texts_promise_what_their_writer_does(
     ran: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path
 ) -> None:
     texts = dict(releases(ran[1])["capped_submix"]["guarantee"])
-    served = run(planned(corpus, release="as_defended", attack=["ngram"]), tmp_path / "served")
+    bare = {"defense": [CAPPED], "references": False, "attack": ["ngram"]}
+    served = run(planned(corpus, release="as_defended", **bare), tmp_path / "served")
     service = releases(served)["capped_submix"]["guarantee"]
     assert texts.pop("release") == "text" and service.pop("release") == "predictions"
     *conditions, last = texts.pop("conditions")
@@ -173,7 +174,8 @@ def test_a_warning_says_who_wrote_fewer_texts_than_the_references(
 def test_a_warning_says_what_the_public_model_wrote(corpus: Path, tmp_path: Path) -> None:
     """Two batches that answer 8 tokens each write one text of 12: its last 4 are not theirs."""
     writer = "invisible_ink_prompts:references=4,tokens=8,longest=16"
-    read = run(planned(corpus, defense=[writer], attack=["copies"]), tmp_path / "out")
+    bare = {"defense": [writer], "references": False, "attack": ["copies"]}
+    read = run(planned(corpus, **bare), tmp_path / "out")
     (said,) = [line for line in read["warnings"] if "the public model wrote" in line]
     assert said.startswith("invisible_ink_prompts: the public model wrote 4 of the 12 tokens")
 

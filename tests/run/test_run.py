@@ -188,7 +188,7 @@ def test_an_interrupt_exits_130_and_names_the_command_that_resumes(tmp_path: Pat
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         # tests run in the background of a shell inherit that interrupts are ignored
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )

@@ -42,7 +42,7 @@ def ran(folder: Path, *words: object) -> str:
     """What a Python process of its own says, in both streams; it must end well."""
     done = subprocess.run(
         [sys.executable, *map(str, words)],
-        cwd=folder, capture_output=True, text=True, timeout=600,
+        cwd=folder, capture_output=True, encoding="utf-8", timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -28,7 +28,7 @@ def python(folder: Path, *words: object) -> str:
         [sys.executable, *map(str, words)],
         cwd=folder,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )

@@ -179,5 +179,7 @@ def test_scores_are_audited_without_torch() -> None:
         "import sys; from audit import api; seen = api.audit_scores(range(20), range(20)); "
         "seen.to_json(); print({'torch', 'transformers'} & {*sys.modules})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert done.stdout == "set()\n"

@@ -39,7 +39,7 @@ def ran(checkout: Path) -> str:
 def start(checkout: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {k: v for k, v in os.environ.items() if k not in (SAFE, "PYTHONPATH")}
     return subprocess.run(
-        words, cwd=checkout, env={**clean, **environment}, capture_output=True, text=True
+        words, cwd=checkout, env={**clean, **environment}, capture_output=True, encoding="utf-8"
     )
 
 

@@ -214,7 +214,7 @@ def test_commands_print_no_escape_and_no_command(name: str, tmp_path: Path) -> N
         [sys.executable, "-P", "-m", "audit", *words],
         cwd=tmp_path,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         env={**os.environ, "CI": "true"},
     )
     said = done.stdout + done.stderr

@@ -489,7 +489,7 @@ def test_a_cluster_gives_the_same_bytes(tmp_path: Path, alone: dict[str, bytes])
                 )  # fmt: skip
                 done = subprocess.run(
                     [sys.executable, "-W", "error", "-c", code], env=environment, timeout=1200,
-                    capture_output=True, text=True,
+                    capture_output=True, encoding="utf-8",
                 )  # fmt: skip
                 assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
                 for name in ("there", "here"):

@@ -96,7 +96,7 @@ def test_the_sarif_sdk_misses_a_home_page_and_no_more(
         sarifs["every"].replace('"startLine": 7', '"endLine": 7')
     )
     command = [str(multitool), "validate", "--level", "Error;Warning", str(tmp_path / "*.sarif")]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
     said = re.findall(r"([\w]+)\.sarif\S*: (?:error|warning) (\w+):", ran.stdout)
     assert {name for name, _ in said} == {*sarifs, "faulty"}, ran.stdout + ran.stderr
     assert {rule for name, rule in said if name != "faulty"} == {NO_HOME_PAGE}

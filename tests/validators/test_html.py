@@ -35,7 +35,7 @@ def nu(installed: Callable[[str], Path], program: Callable[..., str]) -> Judge:
 
     def judge(pages: list[Path]) -> list[dict[str, Any]]:
         command = [java, "-Xss1m", "-jar", str(jar), "--format", "json", *map(str, pages)]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
         found: list[dict[str, Any]] = json.loads(ran.stderr)["messages"]
         assert bool(found) == bool(ran.returncode) or all(m["type"] == "info" for m in found)
         return found
@@ -52,7 +52,7 @@ def browser(installed: Callable[[str], Path], program: Callable[..., str]) -> Ju
 
     def judge(pages: list[Path]) -> list[dict[str, Any]]:
         ran = subprocess.run(
-            [*start, *map(str, pages)], capture_output=True, text=True, timeout=900
+            [*start, *map(str, pages)], capture_output=True, encoding="utf-8", timeout=900
         )
         assert ran.returncode == 0, ran.stderr
         looks: list[dict[str, Any]] = json.loads(ran.stdout)

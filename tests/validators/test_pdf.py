@@ -20,7 +20,7 @@ NAMES = ("results", "four", "hostile", "hostile_four", "unfinished", "swept", "h
 
 
 def told(*command: str) -> str:
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr
 

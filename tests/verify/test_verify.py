@@ -48,7 +48,9 @@ def test_it_loads_no_model(by_hand: Path) -> None:
         f"assert api.verify({str(by_hand)!r}).holds\n"
         "print(*sys.modules.keys() & {'torch', 'transformers', 'matplotlib', 'peft'})"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert ran.stdout.strip() == ""
 
 

@@ -73,7 +73,7 @@ def serving(folder: Path) -> Iterator[Server]:
     with subprocess.Popen(
         [sys.executable, str(SERVER), str(folder)],
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         env=environment,
     ) as started:
         assert started.stdout is not None

@@ -316,7 +316,9 @@ print(peak() - before)
 @pytest.mark.skipif(not STATUS.exists(), reason="reads the peak memory from Linux's /proc")
 @pytest.mark.slow
 def test_memory_follows_physical_tokens() -> None:
-    done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK], capture_output=True, encoding="utf-8", check=True
+    )
     assert float(done.stdout) < 60.0  # MB
 
 
