@@ -170,6 +170,7 @@ def test_imports_stand_at_the_top():
     extras = {
         *ray,
         *(f"audit.corpora.{name}" for name in ("hub", "packed", "tables")),
+        "audit.models.gguf_file",
         "audit.models.loading",
     }
     drawing = {"reports", "reports._content.comparison"}

@@ -53,8 +53,10 @@ from audit.core.wording import by_kind
 @click.option(
     "--workers",
     metavar="N|ray|ray://HOST:PORT",
-    help="Who trains: N processes (default: one a core), or Ray, here or a cluster's.",
+    help="Who trains: N processes (default: as many as cores and memory hold), or Ray, here or a "
+    "cluster's.",
 )
+@click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
 @click.option(
     "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
 )

@@ -16,6 +16,7 @@ from audit.cli.commands import FORMATS, LOG, TRUST, TRUST_STAGES, carry_out, giv
 @FORMATS
 @LOG
 @click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
+@click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
 @TRUST
 @TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ TOKENS_AT_ONCE = 2048  # scored in one forward pass
 _CONTEXTS_AT_ONCE = 512  # whose next distribution is read in one forward pass
 _NUMBERS_AT_ONCE = 1 << 26  # of distributions that are held at once, in float64: 512 MiB
 _KEPT_AT_ONCE = 1 << 28  # of keys and values, in float32: 1 GiB
+R = TypeVar("R")
 
 
 class Cursor(Protocol):
@@ -56,6 +57,30 @@ class LanguageModel(Reader, Protocol):
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         """Return the distributions of every text[start:], one text after the other: shape
         (Σ len(text) − start, V), float64, nats. Each start is at least 1."""
+
+
+def read_in_parts(
+    model: LanguageModel,
+    texts: Sequence[Tokens],
+    starts: Sequence[int],
+    use: Callable[[torch.Tensor, slice], R],
+) -> list[R]:
+    """Use the distributions that `log_pmfs` would return, some of their rows at a time.
+
+    A model with a method `in_parts` holds few of them at once; others have one part.
+    use: called with rows, and their place among all.
+    """
+    if hasattr(model, "in_parts"):
+        parts: list[R] = model.in_parts(texts, starts, use)
+        return parts
+    log_pmfs = model.log_pmfs(texts, starts)
+    return [use(log_pmfs, slice(0, len(log_pmfs)))]
+
+
+def scored_at_once(model: LanguageModel) -> int:
+    """Count the tokens to read together where `read_in_parts` reads them."""
+    numbers = 1 if hasattr(model, "in_parts") else model.vocabulary
+    return at_once(TOKENS_AT_ONCE, numbers, kept_of(model))
 
 
 def at_once(most: int, numbers: int, kept: int = 0) -> int:
@@ -202,14 +227,17 @@ class OpenSession:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little padding
         answers: dict[int, Answer] = {}
-        most = at_once(TOKENS_AT_ONCE, self.model.vocabulary, kept_of(self.model))
-        for some in runs_of([len(texts[i]) for i in order], most):
+        for some in runs_of([len(texts[i]) for i in order], scored_at_once(self.model)):
             run = order[some]
-            log_pmfs = self.model.log_pmfs([texts[i] for i in run], [len(prefixes[i]) for i in run])
             tails = [continuations[i] for i in run]
-            answers.update(
-                zip(run, answers_of(tails, log_pmfs, len(log_pmfs), moments), strict=True)
+            flat = [token for tail in tails for token in tail]
+            parts = read_in_parts(
+                self.model,
+                [texts[i] for i in run],
+                [len(prefixes[i]) for i in run],
+                lambda log_pmfs, at, flat=flat: _read(flat[at], log_pmfs, moments),  # type: ignore[misc]
             )
+            answers.update(zip(run, _answers(tails, _joined(parts), len(flat)), strict=True))
         return [answers[i] for i in range(len(texts))]
 
     def distribution(
@@ -263,27 +291,63 @@ def answers_of(
     answered: number of these tokens, from the first on, that the release answered.
     log_caps: shape of log_pmfs, nats: upper bounds that a paper reports instead, or None.
     """
-    lengths = [len(tokens) for tokens in continuations]
-    flat = torch.tensor([token for tokens in continuations for token in tokens], dtype=torch.long)
-    flat = flat.to(log_pmfs.device)
-    chosen = log_pmfs.gather(1, flat[:, None])[:, 0].cpu().numpy()
-    top1 = (log_pmfs.argmax(dim=1) == flat).cpu().numpy()
-    both = moments_of(log_pmfs).cpu().numpy() if moments else None
-    caps = None if log_caps is None else log_caps.gather(1, flat[:, None])[:, 0].cpu().numpy()
+    flat = [token for tokens in continuations for token in tokens]
+    return _answers(continuations, _read(flat, log_pmfs, moments, log_caps), answered)
+
+
+@dataclass(frozen=True)
+class _TokensRead:
+    """Facts of tokens, one after the other, in the terms of Answer."""
+
+    log_probs: np.ndarray
+    top1: np.ndarray
+    moments: np.ndarray | None
+    log_caps: np.ndarray | None
+
+
+def _read(
+    tokens: Sequence[int],
+    log_pmfs: torch.Tensor,
+    moments: bool,
+    log_caps: torch.Tensor | None = None,
+) -> _TokensRead:
+    """Read tokens (n,) from the distributions (n, V) that they follow."""
+    flat = torch.tensor(tokens, dtype=torch.long, device=log_pmfs.device)
+    return _TokensRead(
+        log_pmfs.gather(1, flat[:, None])[:, 0].cpu().numpy(),
+        (log_pmfs.argmax(dim=1) == flat).cpu().numpy(),
+        moments_of(log_pmfs).cpu().numpy() if moments else None,
+        None if log_caps is None else log_caps.gather(1, flat[:, None])[:, 0].cpu().numpy(),
+    )
+
+
+def _joined(parts: Sequence[_TokensRead]) -> _TokensRead:
+    """Join consecutive tokens, read without caps."""
+    moments = [part.moments for part in parts if part.moments is not None]
+    return _TokensRead(
+        np.concatenate([part.log_probs for part in parts]),
+        np.concatenate([part.top1 for part in parts]),
+        np.concatenate(moments, axis=1) if moments else None,
+        None,
+    )
+
+
+def _answers(continuations: Sequence[Tokens], read: _TokensRead, answered: int) -> list[Answer]:
+    """Make one Answer for each continuation from all of their tokens."""
     answers, first = [], 0
-    for tokens, length in zip(continuations, lengths, strict=True):
-        here = slice(first, first + length)
+    for tokens in continuations:
+        here = slice(first, first + len(tokens))
         answers.append(
             Answer(
                 tokens=tuple(tokens),
-                log_probs=chosen[here],
-                top1=top1[here],
-                answered=min(max(answered - first, 0), length),
-                moments=None if both is None else both[:, here],
-                log_caps=None if caps is None else caps[here],
+                log_probs=read.log_probs[here],
+                top1=read.top1[here],
+                answered=min(max(answered - first, 0), len(tokens)),
+                moments=None if read.moments is None else read.moments[:, here],
+                log_caps=None if read.log_caps is None else read.log_caps[here],
             )
         )
-        first += length
+        first += len(tokens)
     return answers
 
 

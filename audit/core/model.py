@@ -40,6 +40,7 @@ class ModelFolder:
     max_length: tokens that are read at once here. context: tokens that the model was made for,
         which may be more; 0: no more than max_length.
     chat: whether its texts are conversations, of which stop may close every turn.
+    precision: in which its weights were stored before they were unpacked, as "Q4_K"; "": as here.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ModelFolder:
     lora: Lora | None = None
     context: int = 0
     chat: bool = False
+    precision: str = ""
 
     @property
     def longest(self) -> int:

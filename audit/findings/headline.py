@@ -118,21 +118,36 @@ def _without(
 ) -> str:
     """Describe what attacks without a leak find in a service's own models, unprotected.
 
-    Only by the same measures: a leak by another one does not credit the protection. Where these do
-    not leak either, finding no leak does not credit it.
+    Only a leak by the same measures credits the protection. A leak by others is named with its
+    measure. Where these models do not leak either, finding no leak does not credit it.
     """
     mixture = _mixture(release.defense, releases)
+    if mixture is None:
+        return ""
     same = {_kind(f) for f in release.findings if f.value is not None}
-    if mixture is not None:
-        measures = [f for f in mixture.findings if _kind(f) in same]
-        mixture = mixture.model_copy(update={"findings": measures})
-    found = {} if mixture is None else {a: _by(a, mixture)[0] for a in attacks}
-    clauses = ""
-    for words, wanted in ((", but one", _LEAK), (", nor", _NONE)):
-        names = [attack for attack, answer in found.items() if answer == wanted]
-        which = "" if names == list(attacks) else f" by {', '.join(names)}"
-        clauses += f"{words} in its models unprotected{which}" if names else ""
-    return clauses
+    measures = [f for f in mixture.findings if _kind(f) in same]
+    alike = mixture.model_copy(update={"findings": measures})
+    groups: dict[str, list[str]] = {_BUT_ONE: [], _OTHERWISE: [], _NOR: []}
+    for attack in attacks:
+        other = _by(attack, mixture)
+        if _by(attack, alike)[0] == _LEAK:
+            groups[_BUT_ONE].append(attack)
+        elif other[0] == _LEAK and other[2] is not None:
+            groups[_OTHERWISE].append(f"{attack} ({_spaced(other[2].metric)})")
+        elif _by(attack, alike)[0] == _NONE:
+            groups[_NOR].append(attack)
+    return "".join(
+        words + ("" if names == list(attacks) else f" by {', '.join(names)}")
+        for words, names in groups.items()
+        if names
+    )
+
+
+_BUT_ONE, _OTHERWISE, _NOR = (
+    ", but one in its models unprotected",
+    ", though its models unprotected leak",
+    ", nor in its models unprotected",
+)
 
 
 def _kind(finding: FindingResult) -> tuple[str, str, bool]:

@@ -68,6 +68,8 @@ def load(path: Path) -> Results:
         results = Results.model_validate(document, context=FROM_FILE)
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
+    except UnicodeEncodeError:  # of a refusal that would quote it
+        raise UsageError(f"{path}: what is wrong in it holds half a character{_AGAIN}") from None
     for place, release in enumerate(results.releases):
         why = _of_accounting(release.guarantee) or _of_release(release, _controls(results, place))
         if why:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from audit.core.language_model import Cursor
 from audit.core.model import PreTrainedModel
 from audit.core.predictor import Tokenizer, Tokens
+from audit.models.cached import Cache, cache_of
+from audit.models.head import Head, head_for
 
+R = TypeVar("R")
 _FEW = 64  # tokens; sharing fewer costs more than it saves
 
 
@@ -44,6 +47,15 @@ class CausalLM:
         return _CausalCursor(self.inner, tokens, cache)
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return torch.cat(self.in_parts(texts, starts, lambda log_pmfs, _: log_pmfs))
+
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
+        """Use the rows of `log_pmfs`, few at a time where the vocabulary is large."""
         longest = max(map(len, texts))
         if min(starts) < 1 or longest > self.max_length + 1:
             raise ValueError(
@@ -53,30 +65,56 @@ class CausalLM:
         # padded on the right, where causal attention never looks
         rows = [[*text[shared:-1], *[0] * (longest - len(text))] for text in texts]
         skipped = min(starts) - 1  # no distribution is needed before this position
+        read = {
+            "input_ids": torch.tensor(rows, device=self.inner.device),
+            "past_key_values": cache,
+            "use_cache": cache is not None,
+        }
+        head = head_for(self.inner, len(texts) * (longest - 1 - skipped))
         with torch.inference_mode(), _autocast(self.inner):
-            logits = self.inner(
-                input_ids=torch.tensor(rows, device=self.inner.device),
-                past_key_values=cache,
-                use_cache=cache is not None,
-                logits_to_keep=longest - 1 - skipped,
-            ).logits
-        wanted = [
-            logits[i, start - 1 - skipped : len(text) - 1 - skipped]
-            for i, (text, start) in enumerate(zip(texts, starts, strict=True))
-        ]
-        return _log_softmax(torch.cat(wanted))
+            if head is None:
+                read["logits_to_keep"] = longest - 1 - skipped
+                values = self.inner(**read).logits
+            else:
+                values = head.vectors(**read)
+        before = longest - 1 - values.shape[1]  # some models keep more than is asked for
+        wanted = torch.cat(
+            [
+                values[i, start - 1 - before : len(text) - 1 - before]
+                for i, (text, start) in enumerate(zip(texts, starts, strict=True))
+            ]
+        )
+        del values
+        if head is None:
+            return [use(_log_softmax(wanted), slice(0, len(wanted)))]
+        return self._parts(head, wanted, use)
+
+    def _parts(
+        self, head: Head, vectors: torch.Tensor, use: Callable[[torch.Tensor, slice], R]
+    ) -> list[R]:
+        """Use the distributions after vectors, (n, d), few at a time."""
+        some, used = head.at_once(), []
+        with head.ready():
+            for first in range(0, len(vectors), some):
+                at = slice(first, min(first + some, len(vectors)))
+                with torch.inference_mode(), _autocast(self.inner):
+                    log_pmfs = _log_softmax(head.logits(vectors[None, at])[0])
+                used.append(use(log_pmfs, at))
+        return used
 
     def _shared(self, prompts: Sequence[Tokens], common: bool = False) -> tuple[Any, int]:
         """Compute (keys and values of prefixes that equally long prompts share; their length).
 
         The cache has one row per prompt. A prefix is shared by at least two prompts on average, so
         siblings in a tree of candidates cost one token each. common: only what all prompts share.
-        (None, 0) where too little is shared, or the model has no cache of keys and values.
+        (None, 0) where too little is shared, or the model cannot share what it has read.
         """
         most = 1 if common else len(prompts) // 2
         # a longer prefix never leaves fewer distinct ones
         cut = bisect_right(range(1, len(prompts[0])), most, key=lambda c: len(_heads(prompts, c)))
         if cut * (len(prompts) - 1) < _FEW:
+            return None, 0
+        if cache_of(self.inner) is not Cache.SHARED:
             return None, 0
         heads = _heads(prompts, cut)
         cache, read = self._shared(list(heads))
@@ -109,6 +147,7 @@ class _CausalCursor:
         self._cache: Any = cache
         self._tokens = tokens
         self._answer: torch.Tensor | None = None
+        self._keeps = cache_of(inner) is not Cache.NONE
 
     def log_pmf(self) -> torch.Tensor:
         if self._answer is not None:
@@ -117,10 +156,10 @@ class _CausalCursor:
             answer = self._inner(
                 input_ids=self._tokens,
                 past_key_values=self._cache,
-                use_cache=True,
+                use_cache=self._keeps,
                 logits_to_keep=1,
             )
-        self._cache = getattr(answer, "past_key_values", None)
+        self._cache = getattr(answer, "past_key_values", None) if self._keeps else None
         self._answer = _log_softmax(answer.logits[:, -1])
         return self._answer
 

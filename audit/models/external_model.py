@@ -48,7 +48,7 @@ def describe_external(source: str, base: str | None, embedded: Path) -> ModelFol
         return _adapter(path, base, embedded)
     folder = describe(source, embedded)
     if base:
-        _check_same_tokens(folder, describe(base, embedded), any(path.glob("tokenizer*")))
+        _check_same_tokens(folder, describe(base, embedded), any(folder.path.glob("tokenizer*")))
     return folder
 
 

@@ -8,6 +8,8 @@ hundredth of their norms, which no clipping norm bounds. In float32 it is a mill
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -95,6 +97,20 @@ def let_go(model: nn.Module) -> None:
         if type(module) in _PLAIN:
             module.weight.data = module.weight.data.float()  # nothing, where a tied one has been
             module.__class__ = _PLAIN[type(module)]
+
+
+@contextmanager
+def in_float32(layer: Any) -> Iterator[None]:
+    """Turn what one layer holds into float32 inside the context; layers tied to it stay."""
+    if type(layer) not in _PLAIN:
+        yield
+        return
+    held = layer.weight
+    layer.weight = nn.Parameter(held.detach().float(), requires_grad=False)
+    try:
+        yield
+    finally:
+        layer.weight = held
 
 
 def computes_in_half(model: nn.Module) -> bool:

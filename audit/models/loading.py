@@ -22,6 +22,7 @@ from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.models import gguf_file
 from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
@@ -36,9 +37,10 @@ _SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
-    """Describe the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
+    """Describe the model named `source`: "embedded", "lstm", a folder, a GGUF file, or hf:NAME.
 
-    Raises UsageError for a missing or corrupt folder, for pickled weights, or for remote code.
+    Raises UsageError for a missing or corrupt folder, for pickled or quantised weights, or for
+    remote code.
     """
     if source == EMBEDDED:
         return replace(_describe(EMBEDDED, embedded / "public_model"), embedded=True)
@@ -47,9 +49,14 @@ def describe(source: str, embedded: Path) -> ModelFolder:
     if source.startswith("hf:"):
         return _describe(source, _fetch(source[3:]))
     path = Path(source)
+    packed = gguf_file.file_in(path)
+    if packed is not None:
+        folder = gguf_file.unpacked(packed)
+        return replace(_describe(packed.name, folder), precision=gguf_file.precision_of(folder))
     if not path.is_dir():
         raise UsageError(
-            f"model {source!r}: no such folder; give a folder, hf:NAME, lstm or embedded"
+            f"model {source!r}: no such folder; give a folder, a GGUF file, hf:NAME, lstm or "
+            "embedded"
         )
     return _describe(path.resolve().name, path)
 
@@ -75,6 +82,11 @@ def _describe(name: str, path: Path) -> ModelFolder:
             )
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
     check_folder(path, config)
+    if config.get("quantization_config"):
+        raise UsageError(
+            f"{path}/config.json: quantised weights are read from GGUF files alone; give one, or "
+            "the weights that these were made from, on which an adapter is read as well"
+        )
     check_kind(config, path / "config.json")
     length = _context(config)
     vocabulary = config.get("vocab_size")

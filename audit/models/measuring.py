@@ -25,8 +25,8 @@ from audit.core.model import ModelFolder, PreTrainedModel
 from audit.models import this_process
 from audit.models.adapters import freeze
 from audit.models.loading import load_weights
+from audit.models.sizes import LARGE
 
-LARGE = 50_000_000  # parameters, from which on a model is measured by its blocks
 DEPTHS = (1, 2)  # blocks
 
 

@@ -7,6 +7,9 @@ import math
 from audit.core.model import ModelFolder
 
 HEAD = 32  # width of an attention head
+LARGE = 50_000_000  # parameters, from which on several threads compute a step
+_THREADS = ((LARGE, 1), (500_000_000, 2), (2_000_000_000, 4))  # of smaller models
+_MOST_THREADS = 8
 
 
 def width_of(model: ModelFolder) -> int:
@@ -23,3 +26,15 @@ def weights_of(model: ModelFolder) -> tuple[float, float]:
     stored = sum(file.stat().st_size for file in model.path.glob("*.safetensors"))
     adapters = 16 * model.lora.r * width_of(model) * max(1, model.blocks)  # if all layers have them
     return float(stored), 4.0 * adapters
+
+
+def threads_of(model: ModelFolder, device: str, cores: int) -> int:
+    """Choose the threads of a training: one for a small model, more for a larger one.
+
+    Threads wait for each other in the small steps of a small model. Of a large model fewer fit into
+    memory at once, and its releases are attacked one after the other, so cores would be idle.
+    """
+    if device != "cpu":
+        return 1
+    wanted = (count for size, count in _THREADS if model.parameters < size)
+    return min(cores, next(wanted, _MOST_THREADS))

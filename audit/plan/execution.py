@@ -19,7 +19,8 @@ _CLUSTER = re.compile(r"ray://(\[[0-9a-fA-F:]+\]|[^\s/:\[\]]+):\d{1,5}")
 class Execution:
     """Settings of a plan's execution: where to, by whom, in which formats. Cannot change a result.
 
-    workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    workers: a number of processes (0: as many as cores and memory hold), "ray" or
+        "ray://HOST:PORT".
     """
 
     output: Path | None = None

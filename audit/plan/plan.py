@@ -102,6 +102,8 @@ class Plan:
         """The plan as results.json shows it: names and hashes, no path and no time."""
         source = dict(self.source.document)
         model = {"name": self.model.name, "sha256": self.model.sha256}
+        if self.model.precision:
+            model["precision"] = self.model.precision
         return {
             "defenses": [
                 {"name": c.name, "parameters": c.shown, "reference": c.reference}

@@ -18,6 +18,7 @@ from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
 from audit.core.lora import Lora
+from audit.core.machine import cores
 from audit.core.model import ModelFolder
 from audit.core.reach import Reach
 from audit.core.rules import check_size
@@ -26,6 +27,7 @@ from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
 from audit.corpora.reading import NAMES, Reading
 from audit.models import loading
+from audit.models.sizes import threads_of
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
@@ -130,6 +132,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     if released is not None:
         for one in defenses:
             released.check(one.label, model.max_length, getattr(one.plugin, "budget", None))
+    device = _device(settings.get("device", "auto"))
     attacks = choices.attacks(settings["attack"], released is not None, source.kinds)
     plan = Plan(
         defenses=material.accept(defenses, attacks),
@@ -139,10 +142,10 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         seed=settings.get("seed", 0),
         delta=default_delta(material.users) if delta is None else delta,
         policy=policies.named(settings.get("policy", "digits")),
-        device=_device(settings.get("device", "auto")),
+        device=device,
         references=bool(material.references),
         utility_tokens=settings.get("utility_tokens", 1024),
-        threads=settings.get("threads", 1),
+        threads=settings.get("threads") or threads_of(model, device, cores()),
         source=material.source,
         training=training,
         text=released,
@@ -179,6 +182,8 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
         words.append(f"--delta {plan.delta}")
     if plan.device != _device("auto"):
         words.append(f"--device {plan.device}")
+    if plan.threads > 1:  # else it would depend on the machine
+        words.append(f"--threads {plan.threads}")
     if plan.policy != policies.named("digits"):
         words.append(f"--policy {plan.policy.label}")
     if _differs(plan, settings):
@@ -202,7 +207,7 @@ def _differs(plan: Plan, settings: Mapping[str, Any]) -> bool:
         (here is not None and here != _planting(by_flag, plan.corpus).document)
         or plan.training != default_recipe(plan.model, plan.corpus)
         or plan.reach != Reach()
-        or (plan.utility_tokens, plan.threads) != (1024, 1)
+        or plan.utility_tokens != 1024
     )
 
 

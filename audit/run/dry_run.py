@@ -23,7 +23,7 @@ from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
-from audit.run.estimate import announced, estimate
+from audit.run.estimate import announced, check_fits, estimate
 from audit.run.group_text import text_of_several
 from audit.silence import answers, sightings
 
@@ -31,13 +31,15 @@ from audit.silence import answers, sightings
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
     """List plan, trainings, queries and tokens, and the least leak that this n can show.
 
-    workers: as `--workers`.
+    workers: as `--workers`. Raises UsageError where the machine has too little memory.
     """
     run = prepare(plan, folder.stages)
+    expected = estimate(run, workers)
+    check_fits(expected, workers)
     lines = [
         *_plan_lines(run, folder),
         *_training_lines(run),
-        *announced(run, estimate(run, workers)),
+        *announced(run, expected),
         *_query_lines(run),
         *_request_lines(run),
     ]

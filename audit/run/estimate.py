@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from audit.core.errors import UsageError
+from audit.core.machine import cores
+from audit.core.machine import memory as memory_here
 from audit.core.progress import attacking
 from audit.core.secret import CODE_LIKE
 from audit.core.training import Training
@@ -40,7 +42,8 @@ class Estimate:
     """Cost of a run. trainings, attacks: seconds on one process, by the name of the step.
 
     processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
-    memory. disk: bytes. spikes: seconds of the attacks that are for spiked copies.
+    memory. disk: bytes. spikes: seconds of the attacks that are for spiked copies. threads: of each
+    process. fitting: the processes that the cores would have room for, of which memory holds these.
     """
 
     trainings: Mapping[str, float]
@@ -51,6 +54,8 @@ class Estimate:
     to_attack: float
     disk: float
     spikes: float = 0.0
+    threads: int = 1
+    fitting: int = 0
 
     @property
     def memory(self) -> float:
@@ -80,6 +85,21 @@ class Estimate:
         share = steps[most] / sum(steps.values()) if most else 0.0
         whose = f", {percent(round(share, 2))} of it for {most}" if share > 0.25 else ""
         return says(self.seconds, self.processes, self.memory, self.disk, whose)
+
+    @property
+    def decided(self) -> str:
+        """How many processes train, and why, on one line; "" where cores alone decide."""
+        if self.threads == 1 and self.processes >= self.fitting:
+            return ""
+        why = (
+            f"the cores have room for {self.fitting}, memory for {self.processes}"
+            if self.processes < self.fitting
+            else f"{count(self.fitting * self.threads, 'core')}"
+        )
+        return (
+            f"workers: {count(self.processes, 'process', 'processes')} of "
+            f"{count(self.threads, 'thread')} ({why}); --workers and --threads set others"
+        )
 
     @property
     def spiked(self) -> str:
@@ -117,7 +137,7 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
     plan = run.plan
     if isinstance(workers, str) or plan.model.kind == TOKENIZER_ONLY or plan.source.served:
         return None
-    processes = workers or os.cpu_count() or 1
+    fitting = workers or max(1, cores() // plan.threads)
     missing = list({task.path: task for task in run.wanted if not task.path.exists()}.values())
     read = _read_by_readers(run)
     texts = tuple(record.text for record in plan.corpus.of("heldout"))
@@ -127,24 +147,49 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
     together = possible(run)
     shared, own = weights_of(plan.model)
     attacks, memory, spikes = _attacks(run, own)
-    attackers = processes if together else 1
     models = sum(len(tasks) for tasks in run.tasks.values()) + 1
-    kept = sorted(2 * own + cost.memory for cost in costs[: len(missing)])[-processes:]
+    kept = sorted((2 * own + cost.memory for cost in costs[: len(missing)]), reverse=True)
     here = resident()
-    apart = len(kept) * here if len(missing) > 1 else 0.0  # one alone is trained here
-    return Estimate(
-        trainings={
-            **_numbered(run, zip(missing, costs, strict=False)),
-            **{label: costs[-1].seconds * tokens for label, tokens in read.items()},
-        },
-        attacks=attacks,
-        processes=processes,
-        attackers=attackers,
-        to_train=here + shared + models * own + sum(kept) + apart,
-        to_attack=here + PAGES + attackers * (here + shared + memory),
-        disk=len(missing) * own,
-        spikes=spikes,
-    )
+
+    def with_processes(processes: int) -> Estimate:
+        training = kept[:processes]
+        apart = len(training) * here if len(missing) > 1 and processes > 1 else 0.0
+        attackers = processes if together else 1
+        return Estimate(
+            trainings={
+                **_numbered(run, zip(missing, costs, strict=False)),
+                **{label: costs[-1].seconds * tokens for label, tokens in read.items()},
+            },
+            attacks=attacks,
+            processes=processes,
+            attackers=attackers,
+            to_train=here + shared + models * own + sum(training) + apart,
+            to_attack=here + PAGES + attackers * (here + shared + memory),
+            disk=len(missing) * own,
+            spikes=spikes,
+            threads=plan.threads,
+            fitting=fitting,
+        )
+
+    if workers:
+        return with_processes(workers)
+    most = memory_here()
+    fewer = (with_processes(n) for n in range(fitting, 0, -1))
+    return next((one for one in fewer if one.memory <= most), with_processes(1))
+
+
+def check_fits(expected: Estimate | None, workers: int | str) -> None:
+    """Raise UsageError where a run needs more memory than this machine has, even in one process.
+
+    workers: as `--workers`; whoever states a number has decided.
+    """
+    most = memory_here()
+    if expected is not None and not workers and expected.memory > most:
+        raise UsageError(
+            f"the run needs about {expected.memory / 1e9:.1f} GB of memory, and this machine has "
+            f"{most / 1e9:.1f} GB; train adapters (--lora r=8), fewer tokens at once (batch_tokens "
+            "and max_length in [training]) or a smaller model, or give --workers 1 to try it"
+        )
 
 
 def _numbered(run: Run, costs: Iterable[tuple[Task, Cost]]) -> dict[str, float]:
@@ -202,6 +247,7 @@ def announced(run: Run, expected: Estimate | None) -> list[str]:
     return [
         *(f"corpus: {note}" for note in run.plan.corpus.notes),
         *([f"expected: {expected.sentence}"] if expected else []),
+        *([expected.decided] if expected and expected.decided else []),
         *([expected.spiked] if expected and expected.spikes else []),
         *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
         *([f"note: {weak}"] if weak else []),

@@ -71,6 +71,11 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "a reader who learns more from them is not excluded"
         )
     lines += [*_set_aside(run), *group_text.lines(run, releases), *_redrawn(run)]
+    if plan.model.precision:
+        lines.append(
+            f"the model's weights are stored in {plan.model.precision} and were unpacked to "
+            "float32; a program that computes with packed weights rounds its answers otherwise"
+        )
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines

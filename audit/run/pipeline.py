@@ -31,7 +31,7 @@ from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.run import export, reports
 from audit.run.cut_records import cut_records
-from audit.run.estimate import announced, estimate
+from audit.run.estimate import announced, check_fits, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.resumed import resumed
 from audit.run.steps import Steps
@@ -47,11 +47,13 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     with folder.held(plan.document), folder.marked(plan.document):
         notes = [*folder.admit(), *resumed(current)]
         expected = estimate(current, execution.workers)
+        check_fits(expected, execution.workers)
+        workers = execution.workers or (expected.processes if expected else 0)
         for line in [*notes, *announced(current, expected)]:
             report(Remark(line), 0.0)
         if expected is not None:
             report = Steps(report, expected.steps, expected.attackers)
-        with workers_for(current.trainings, execution.workers) as place:
+        with workers_for(current.trainings, workers) as place:
             train_on(place, current.trainings, report)
             bench = Bench(current, folder, execution.reveal)
             bench = publish(bench, place, report)

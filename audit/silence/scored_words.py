@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.core.predictor import Predictor, Tokenizer
 from audit.silence.drawn_words import Sentence
-from audit.statistics.among_others import ENOUGH, stopped_p_value
+from audit.statistics.among_others import counted, stopped_p_value
 
 OTHERS = (
     999  # to compare with for each way that is tried: the best of all then has p = 0.001 / ways
@@ -39,16 +39,10 @@ def look(
     """
     texts = candidates(session.tokenizer, sentence, most, draws)
     shared = next(i for i, column in enumerate(zip(*texts, strict=False)) if len({*column}) > 1)
-    own = float(_gains(session, base, texts[:1], shared)[0])
-    as_high, others = 0, len(texts) - 1
-    for first in range(1, len(texts), _AT_ONCE):
-        gains = _gains(session, base, texts[first : first + _AT_ONCE], shared)
-        high = np.flatnonzero(~(gains < own))
-        if as_high + len(high) >= ENOUGH:
-            n = first + int(high[ENOUGH - as_high - 1])
-            return Scored(stopped_p_value(ENOUGH, n, others), n)
-        as_high += len(high)
-    return Scored(stopped_p_value(as_high, others, others), others)
+    starts = range(0, len(texts), _AT_ONCE)
+    parts = (_gains(session, base, texts[i : i + _AT_ONCE], shared) for i in starts)
+    as_high, n = counted(parts)
+    return Scored(stopped_p_value(as_high, n, len(texts) - 1), n)
 
 
 def candidates(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from audit.core.language_model import TOKENS_AT_ONCE, LanguageModel, at_once, kept_of, runs_of
+from audit.core.language_model import LanguageModel, read_in_parts, runs_of, scored_at_once
 from audit.core.secret import Draw
 from audit.statistics.among_others import counted, stopped_p_value
 
@@ -66,16 +66,19 @@ class Gain:
 def _log_probs(model: LanguageModel, texts: Sequence[Sequence[int]], shared: int) -> np.ndarray:
     """Sum the log-probabilities of the tokens of each text from `shared` on: (len(texts),)."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little padding
-    most = at_once(TOKENS_AT_ONCE, model.vocabulary, kept_of(model))
     sums = np.empty(len(texts))
-    for some in runs_of([len(texts[i]) for i in order], most):
+    for some in runs_of([len(texts[i]) for i in order], scored_at_once(model)):
         run = order[some]
         tails = [texts[i][shared:] for i in run]
-        log_pmfs = model.log_pmfs([texts[i] for i in run], [shared] * len(run))
-        tokens = torch.tensor([t for tail in tails for t in tail], device=log_pmfs.device)
-        chosen = log_pmfs.gather(1, tokens[:, None])[:, 0].cpu().numpy()
+        tokens = torch.tensor([t for tail in tails for t in tail])
+
+        def chosen(log_pmfs: torch.Tensor, at: slice, tokens: torch.Tensor = tokens) -> np.ndarray:
+            read = log_pmfs.gather(1, tokens[at, None].to(log_pmfs.device))[:, 0]
+            return np.asarray(read.cpu())
+
+        parts = read_in_parts(model, [texts[i] for i in run], [shared] * len(run), chosen)
         ends = np.cumsum([len(tail) for tail in tails])
-        sums[run] = np.add.reduceat(chosen, [0, *ends[:-1]])
+        sums[run] = np.add.reduceat(np.concatenate(parts), [0, *ends[:-1]])
     return sums
 
 

@@ -32,7 +32,7 @@ from audit.train.workers.serial import Serial
 def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -> None:
     """Train every task whose weights are not there yet, and the tasks before it.
 
-    workers: a number of processes (0: one per core), "ray" or "ray://HOST:PORT".
+    workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
     """
     if next(_missing(tasks, Serial()), None) is not None:
         with workers_for(tasks, workers) as place:

@@ -83,6 +83,14 @@ def test_controls_are_none_and_own_unprotected_models() -> None:
     assert leaks_beside(0, run[:3], leaks) is None
 
 
+def test_nothing_leaks_beside_an_endpoint() -> None:
+    """A model that is trained here is not behind it: what leaks there shows nothing of it."""
+    run = [Named("as_is", "audited", False, served=True), Named("none", "positive control", True)]
+    control: list[Any] = ["a leak"]
+    assert leaks_beside(0, run, lambda place: control) == []
+    assert leaks_beside(0, [run[0]._replace(served=False), run[1]], lambda place: control)
+
+
 def test_either_evidence_shows_sight() -> None:
     spike, control = not_shown("blind in a copy"), shown(BY_CONTROL, 9)
     assert Shows(sight={NAME: spike}).beside({NAME: control}).sight[NAME] == control

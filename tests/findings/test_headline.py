@@ -201,6 +201,22 @@ def test_a_service_whose_own_models_leak_gets_the_credit() -> None:
     assert "(hit rate 0 of 100), but one in its models unprotected." in said
 
 
+def test_a_leak_of_the_models_by_another_measure_is_named_and_gives_no_credit() -> None:
+    """The release gives no probabilities, so its silence is not compared with their leak."""
+    bare = [finding(NONE, HALF, **QUIET), finding(metric="probability")]
+    said = headline(
+        [
+            released("submix", SUBMIX, [finding(NONE, HALF, **QUIET)], 20.0),
+            released("bare", promise(math.inf), bare, 9.0, reference=True,
+                     role="positive control of submix"),
+        ]
+    )  # fmt: skip
+    assert (
+        "(hit rate 0 of 100), though its models unprotected leak by extraction (probability)."
+        in said
+    )
+
+
 def test_of_several_silent_attacks_those_are_named_that_find_nothing_unprotected_either() -> None:
     quiet = [finding(NONE, HALF, attack=name, test=name, **QUIET) for name in ("one", "two")]
     bare = [quiet[0], finding(attack="two", test="two")]

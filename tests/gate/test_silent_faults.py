@@ -166,9 +166,8 @@ def test_removed_text_is_accepted_by_policy_alone(make: Make) -> None:
     (check,) = (c for c in judged(make, gone, Policy(leaks=True)).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE
     (finding,) = gone.releases[0].findings
-    grey = gone.releases[0].changed(
-        findings=[finding.changed(adjusted_p=0.1, leaked="inconclusive")]
-    )
+    unsure = finding.changed(adjusted_p=0.1, leaked="inconclusive")
+    grey = gone.releases[0].changed(findings=[unsure])
     results = gone.model_copy(update={"releases": (grey,)})
     (check,) = (c for c in judged(make, results, accept).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE

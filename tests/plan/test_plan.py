@@ -17,6 +17,7 @@ from audit.core.secret import KINDS, Planting
 from audit.corpora.loading import load
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
+from audit.plan import resolve
 from audit.plan.execution import Execution, execution
 from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
@@ -40,6 +41,20 @@ def planned(*, of=None, model=MODEL, **settings):
 
 def parameters(plan, name):
     return [c.parameters for c in plan.defenses if c.name == name]
+
+
+def test_threads_follow_the_models_size_and_the_cores(monkeypatch):
+    def threads(parameters, cores, **settings):
+        monkeypatch.setattr(resolve, "cores", lambda: cores)
+        plan = planned(model=dataclasses.replace(MODEL, parameters=parameters), **settings)
+        assert (f"--threads {plan.threads}" in plan.command) == (plan.threads > 1)
+        return plan.threads
+
+    assert threads(49_000_000, cores=16) == 1
+    assert [threads(270_000_000, cores=cores) for cores in (1, 2, 16)] == [1, 2, 2]
+    assert [threads(7_000_000_000, cores=cores) for cores in (4, 16)] == [4, 8]
+    assert threads(270_000_000, cores=2, threads=1) == 1
+    assert threads(1000, cores=2, threads=3) == 3
 
 
 # the hash

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from audit.core.terms import Leaked, OnClaim
+from audit.findings.shows import not_shown
 from audit.results.schema import ChargeTest
 from reports._content import verdicts
 from tests import by_hand as make
@@ -32,8 +33,11 @@ def test_every_label_has_a_meaning_and_a_shape() -> None:
     charges = make.finding(0.4, leaked="not measured").model_copy(
         update={"charge_test": ChargeTest(queries=3, exceeded=0)}
     )
-    found.append(charges)
+    gone = make.SILENCE.changed(contact=not_shown("Removed before training: 0 of 9."))
+    removed = make.finding(0.4, leaked="not measured", silence=gone)
+    found += [charges, removed]
     assert verdicts.leaked(charges) == verdicts.NO_SEARCH
+    assert verdicts.leaked(removed) == verdicts.REMOVED
     labels = {verdicts.leaked(f) for f in found} | {verdicts.claim(f) for f in found}
     assert labels == set(verdicts.MEANINGS)
     assert labels == set(verdicts.on_screen()) == set(verdicts.on_paper())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.progress import WHOLE, Remark
 from audit.measure.asking import Asking, askings
@@ -78,6 +79,53 @@ def test_what_is_trained_already_costs_nothing(tmp_path: Path) -> None:
 
 def test_an_estimate_is_of_this_machine_only(tmp_path: Path) -> None:
     assert estimate(prepared(tmp_path), "ray") is None
+
+
+def of_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float, **more: Any) -> Any:
+    """What is expected on 4 cores with this memory, where each training takes 3 GB, others 1."""
+    monkeypatch.setattr(module, "cores", lambda: 4)
+    monkeypatch.setattr(module, "memory_here", lambda: memory)
+    monkeypatch.setattr(module, "resident", lambda: 1e9)
+    monkeypatch.setattr(module, "cost_of", lambda *_: Cost(1e-3, 3e9))
+    return estimate(prepared(tmp_path, **more), 0)
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "threads", "processes"), [(99, 1, 4), (15, 1, 3), (5, 1, 1), (99, 2, 2)]
+)
+def test_memory_and_cores_decide_the_processes(
+    gigabytes: float,
+    threads: int,
+    processes: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """1 GB here, and for each process 1 GB and the 3 GB of its training."""
+    found = of_needs(tmp_path, monkeypatch, gigabytes * 1e9, threads=threads)
+    assert (found.processes, found.fitting) == (processes, 4 // threads)
+    said = "" if processes == 4 else f"workers: {processes} process"
+    assert found.decided.startswith(said) and bool(found.decided) == bool(said)
+    module.check_fits(found, 0)
+
+
+def test_more_than_the_machine_has_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = of_needs(tmp_path, monkeypatch, 3e9)
+    with pytest.raises(
+        UsageError, match=r"needs about 4\.\d GB of memory, and this .* has 3\.0 GB"
+    ):
+        module.check_fits(found, 0)
+    module.check_fits(found, 1)  # whoever states a number has decided
+    plan = resolve({"defense": ("submix:k=2",), "attack": ("extraction",)})
+    folder = RunFolder(tmp_path / "out", plan.hash)
+    for act in (
+        lambda: pipeline.run(plan, execution({"format": ()}), folder, lambda *_: None),
+        lambda: dry_run.describe(plan, folder),
+    ):
+        with pytest.raises(UsageError, match="of memory"):
+            act()
+    assert not list(folder.path.glob("stages/trained-*"))
 
 
 class BegunError(Exception):

@@ -154,3 +154,20 @@ def test_bytes_of_any_kind_are_an_answer_or_one_line(monkeypatch: pytest.MonkeyP
 def test_wait_that_a_server_names_is_a_number_of_seconds_or_none(text: str) -> None:
     wait = _retry_after(httpx.Response(429, headers={"Retry-After": text}))
     assert wait is None or 0 <= wait < float("inf")
+
+
+def test_key_that_an_answer_repeats_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-proj-0123456789abcdef"
+    answer = {"choices": [{"text": f"your key is {key}", "n": 1, key: [key]}]}
+    content = json.dumps(answer).encode()
+    real, transport = (
+        httpx.Client,
+        httpx.MockTransport(lambda _: httpx.Response(200, stream=httpx.ByteStream(content))),
+    )
+    monkeypatch.setattr(httpx, "Client", lambda **kwargs: real(transport=transport))
+    for given, shown in ((key, "your key is …"), ("EMPTY", f"your key is {key}")):
+        monkeypatch.setenv("AUDIT_API_KEY", given)
+        with Endpoint("http://127.0.0.1:1/v1", 0, 60.0).connected() as post:
+            said = post("completions", {})
+        assert said["choices"][0]["text"] == shown and said["choices"][0]["n"] == 1
+        assert (key in str(said)) == (given != key)

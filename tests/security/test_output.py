@@ -19,7 +19,9 @@ import pytest
 import yaml
 
 from audit.cli.say import say
+from audit.core.errors import UsageError
 from audit.core.visible import printed, visible, without_passwords
+from audit.findings import stored
 from audit.results.schema import Results
 from tests import by_hand
 from tests.reports.pages import assert_inert
@@ -142,6 +144,16 @@ def test_results_that_are_read_by_programs_hold_no_raw_control(hostile: list[Res
     for results in hostile:
         text = json.dumps(results.model_dump(mode="json"))
         assert_json(text)
+
+
+def test_refusal_that_would_quote_half_a_character_is_one_line(tmp_path: Path) -> None:
+    document = by_hand.EVERY["results"]().model_dump(mode="json")
+    for finding in document["releases"][0]["findings"][:2]:  # the same name twice is refused
+        finding.update(attack="\ud800", metric="x")
+    (tmp_path / "results.json").write_text(json.dumps(document))
+    with pytest.raises(UsageError) as refused:
+        stored.load(tmp_path / "results.json")
+    assert "\n" not in str(refused.value) and "results.json" in str(refused.value)
 
 
 # the terminal

@@ -84,6 +84,14 @@ def test_only_the_link_that_a_sweep_makes_is_followed(tmp_path: Path, to: str) -
         own.check(tmp_path / "sweep")
 
 
+def test_link_of_a_sweep_is_followed_from_its_seeds_only(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "stages").mkdir()
+    (tmp_path / "a" / "b" / "stages").symlink_to("../../stages")
+    with pytest.raises(UsageError, match="b/stages: it is a link"):
+        own.check(tmp_path / "a" / "b")
+
+
 def test_stages_of_a_sweep_are_looked_through_from_a_seed(tmp_path: Path, home: Home) -> None:
     seed = tmp_path / "sweep" / "seeds" / "0"
     seed.mkdir(parents=True)

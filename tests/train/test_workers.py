@@ -178,11 +178,12 @@ def test_processes_sharing_a_gpu_train_alike(base: ModelFolder, tmp_path: Path) 
 
 
 def test_workers_0_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    from audit.train.workers import choice
     from audit.train.workers.pool import Pool
     from audit.train.workers.serial import Serial
 
     for workers, cores, kind, most in ((1, 8, Serial, 1), (0, 1, Serial, 1), (0, 6, Pool, 6)):
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(choice, "cores", lambda cores=cores: cores)
         with open_workers(workers) as place:
             assert type(place) is kind
             assert not isinstance(place, Pool) or place.executor._max_workers == most  # type: ignore[attr-defined]

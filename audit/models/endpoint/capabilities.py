@@ -18,11 +18,13 @@ T = TypeVar("T")
 _USED = ("choices", "usage", "model", "system_fingerprint")  # of an answer
 PROBES = 8  # requests at most, until an endpoint's capabilities are known
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
-# switch off all that cuts or reweights the distribution, in the words of vLLM and llama.cpp
+# switch off all that cuts or reweights the distribution, in the words of vLLM and of llama.cpp,
+# which has a penalty of another name
 _UNCUT: dict[str, Any] = {
     "top_k": -1,
     "min_p": 0.0,
     "repetition_penalty": 1.0,
+    "repeat_penalty": 1.0,
     "add_special_tokens": False,
 }
 _IDS: dict[str, Any] = {"return_tokens_as_token_ids": True}

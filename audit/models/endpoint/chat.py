@@ -28,7 +28,10 @@ from audit.models.endpoint.wire_format import Choice
 PATH = "chat/completions"
 _BEGUN: dict[str, Any] = {"continue_final_message": True, "add_generation_prompt": False}
 _LOGGED: dict[str, Any] = {"logprobs": True, "top_logprobs": 1}
-_UNCUT: dict[str, Any] = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+_UNCUT: dict[str, Any] = {
+    **{"top_k": -1, "min_p": 0.0},
+    **{"repetition_penalty": 1.0, "repeat_penalty": 1.0},
+}
 _IDS: dict[str, Any] = {"return_tokens_as_token_ids": True}
 
 

@@ -35,8 +35,10 @@ LARGEST = 1 << 26  # bytes of an answer, unpacked
 # HTTP statuses after which a retry may succeed; those above 511 are of proxies before the server
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
+_UNLISTED = (*REFUSALS, 401, 403)  # of a request for what a server need not offer: all by GET
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
 _PATIENCE = 600.0  # seconds; a server that requests a longer wait counts as failed
+_SECRET = 12  # characters of a key; servers without one are given words such as EMPTY
 _SHOWN = 160  # characters of a server's error message
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -148,7 +150,9 @@ class Endpoint:
             yield lambda path, fields: self._answer(client, "POST", path, fields)
 
     def get(self, path: str) -> dict[str, Any]:
-        """Request an object by GET. Raises as `connected` does."""
+        """Request an object by GET. Raises as `connected` does; a server that offers none, or does
+        not tell, is not asked again.
+        """
         with self._client() as client:
             return self._answer(client, "GET", path, None)
 
@@ -240,15 +244,26 @@ def _sent(
         return _Failure(f"HTTP {status}: redirects to {target}", advice, False)
     if status != 200:
         advice = _ADVICE.get(status, _LATER)
-        transient, refusal = status in TRANSIENT, status in REFUSALS
+        refusal = status in (_UNLISTED if method == "GET" else REFUSALS)
+        transient = status in TRANSIENT and not (refusal and method == "GET")
         return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
     try:
         answer = response.json()
+        answer = _masked(answer) if len(api_key()) >= _SECRET else answer
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         return _Failure("answers with no JSON object", "is this the right address?", False)
     return answer
+
+
+def _masked(tree: Any) -> Any:
+    """Hide the key wherever an answer repeats it: answers are stored, and shown in reports."""
+    if isinstance(tree, str):
+        return without_key(tree)
+    if isinstance(tree, dict):
+        return {without_key(name): _masked(value) for name, value in tree.items()}
+    return [_masked(value) for value in tree] if isinstance(tree, list) else tree
 
 
 class _TooLongError(Exception):

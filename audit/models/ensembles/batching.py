@@ -11,6 +11,7 @@ import torch
 from audit.core.ensemble import Ensemble, EnsembleCursor, Separate
 from audit.core.language_model import Around, Cursor, LanguageModel
 from audit.core.predictor import Tokens
+from audit.models.cached import Cache, cache_of
 from audit.models.causal import CausalLM
 from audit.models.ensembles.adapters_of_one_base import Together, adapters_of_one_base
 from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
@@ -31,7 +32,7 @@ def batched(members: Sequence[LanguageModel]) -> Ensemble:
     if any(member.tokenizer != first.tokenizer for member in members):
         return Separate(members)
     length = min(member.max_length for member in members)
-    if adapters_of_one_base(models):
+    if adapters_of_one_base(models) and cache_of(models[0]) is Cache.SHARED:
         together: Any = Together(models)
         return Stacked(CausalLM(together, first.tokenizer, length), tuple(range(len(models))))
     if not all(is_known(model) and are_alike(model, models[0]) for model in models):

@@ -22,8 +22,10 @@ from audit.core.training import (
     Teachers,
     Training,
 )
+from audit.models.head import head_for
 from audit.models.layers import limited
 from audit.models.training.best_step import BATCH, Watch, opening
+from audit.models.training.head_loss import head_loss
 from audit.models.training.learned_tokens import is_learned, pieces_of, plain, sequences_of
 from audit.models.training.per_example_gradients import trainable
 from audit.models.training.recomputation import recomputed
@@ -192,7 +194,12 @@ def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Te
     """Compute the mean −log p, nats, over the learned tokens of the rows but the first of each."""
     kind = model.device.type
     inputs, targets = (tensor.to(model.device) for tensor in pad(rows))
+    head = head_for(model, inputs.numel())
     with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        if head is not None:
+            learned = (targets != IGNORED).float()
+            vectors = head.vectors(input_ids=inputs, use_cache=False)
+            return head_loss(head, vectors, targets.clamp(min=0), learned / learned.sum()).sum()
         logits = model(input_ids=inputs, use_cache=False).logits
     return cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
 

@@ -22,8 +22,10 @@ from transformers.pytorch_utils import Conv1D
 
 from audit.core.counts import Piece
 from audit.core.errors import UsageError
+from audit.models.head import Head, head_for
 from audit.models.lstm import State
 from audit.models.training.gradient_factors import Use, merged, squared_norm, weighted_sum
+from audit.models.training.head_loss import head_loss, in_parts, loss_and_gradient
 from audit.models.training.layer_rules import Rule, has_rule, rule_of
 
 _ROUNDING = 16.0  # times the machine epsilon, of the sum of all terms' absolute values
@@ -127,30 +129,46 @@ def loss(model: nn.Module, batch: Batch) -> Tensor:
     """Compute each example's weighted −log p, nats, (examples,), from that example alone."""
     losses = []
     for block in batch.blocks:
-        logits = _logits(model, block).flatten(0, 1)
-        nll = cross_entropy(logits, block.targets.flatten(), reduction="none")
-        losses.append((nll * block.weights.flatten()).view(batch.examples, -1).sum(dim=1))
+        head = head_for(model, block.inputs.numel())
+        if head is not None:
+            vectors = head.vectors(**_read(block))
+            lost = head_loss(head, vectors, block.targets, block.weights)
+        else:
+            logits = model(**_read(block)).logits.flatten(0, 1)
+            nll = cross_entropy(logits, block.targets.flatten(), reduction="none")
+            lost = nll * block.weights.flatten()
+        losses.append(lost.view(batch.examples, -1).sum(dim=1))
     return torch.stack(losses).sum(dim=0)
 
 
-def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    """Compute the logits of each row, (rows, T, V)."""
+def _read(batch: Batch) -> dict[str, Any]:
+    """Make the arguments with which a model reads each row of a batch."""
     n, width = batch.inputs.shape
     # GPT-2 would make positions of shape (1, T), whose gradient belongs to no example
     positions = torch.arange(width, device=batch.inputs.device).expand(n, width)
-    read = {} if batch.state is None else {"past_key_values": batch.state}
-    answer = model(input_ids=batch.inputs, position_ids=positions, use_cache=False, **read)
-    logits: Tensor = answer.logits
-    return logits
+    state = {} if batch.state is None else {"past_key_values": batch.state}
+    return {"input_ids": batch.inputs, "position_ids": positions, "use_cache": False, **state}
 
 
-def _loss_and_gradient(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Compute `loss` and its gradient w · (p − one-hot) without the copies that autograd makes."""
-    log_p = logits.flatten(0, 1).log_softmax(dim=1)
-    targets, weights = batch.targets.reshape(-1, 1), batch.weights.reshape(-1, 1).to(log_p)
-    losses = -(log_p.gather(1, targets) * weights).view(batch.examples, -1).sum(dim=1)
-    gradient = log_p.exp_().mul_(weights).scatter_add_(1, targets, -weights)
-    return losses, gradient.view_as(logits)
+def _opened(
+    model: nn.Module, batch: Batch, head: Head | None
+) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+    """Compute losses, (examples,), and the tensors with their gradients at which a backward pass of
+    their sum begins.
+
+    head: of a large vocabulary: the pass begins before it, and its gradients are made on the way.
+    """
+    if head is None:
+        logits = model(**_read(batch)).logits
+        lost, gradient = loss_and_gradient(logits.detach(), batch.targets, batch.weights)
+        begin = [(logits, gradient)]
+    else:
+        vectors = head.vectors(**_read(batch))
+        parameters = head.parameters
+        lost, gradients = in_parts(head, vectors, batch.targets, batch.weights)
+        begin = list(zip([vectors, *parameters], gradients, strict=True))
+    begin = [(tensor, gradient) for tensor, gradient in begin if tensor.requires_grad]
+    return lost.view(batch.examples, -1).sum(dim=1), begin
 
 
 def clip_factors(norms: Tensor, max_norm: float) -> Tensor:
@@ -198,9 +216,9 @@ def _accumulated(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
     gradients = [torch.zeros_like(parameter) for parameter in parameters]
     losses = []
     for block in batch.blocks:
-        logits = _logits(model, block)
-        value, outer = _loss_and_gradient(logits.detach(), block)
-        parts = torch.autograd.grad(logits, parameters, outer, allow_unused=True)
+        value, begin = _opened(model, block, head_for(model, block.inputs.numel()))
+        tensors, outer = zip(*begin, strict=True)
+        parts = torch.autograd.grad(tensors, parameters, outer, allow_unused=True)
         for gradient, part in zip(gradients, parts, strict=True):
             if part is not None:
                 gradient += part
@@ -271,10 +289,11 @@ def _record(
     model: nn.Module, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
 ) -> Tensor:
     """Compute the losses of rows of one width, (examples,), and records all parameters' uses."""
+    head = head_for(model, batch.inputs.numel())  # tried before the hooks are there
     with _recorded(model, parameters, batch, uses):
-        logits = _logits(model, batch)
-        losses, gradient = _loss_and_gradient(logits.detach(), batch)
-        logits.backward(gradient)  # type: ignore[no-untyped-call]
+        losses, begin = _opened(model, batch, head)
+        for tensor, gradient in begin:  # none where a head alone is trained: it is done
+            tensor.backward(gradient)  # type: ignore[no-untyped-call]
     return losses
 
 

@@ -40,7 +40,7 @@ from audit.results import own
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results
 from audit.run import pipeline as running
-from audit.run.estimate import estimate, says
+from audit.run.estimate import check_fits, estimate, says
 from audit.run.sweep.grid import Grid, grid_of
 from audit.run.sweep.together import together
 
@@ -198,6 +198,8 @@ def _expected(prepared: list[Run], workers: int | str) -> list[str]:
     each = [one for p in prepared if (one := estimate(p, workers)) is not None]
     if not each:
         return []
+    for one in each:
+        check_fits(one, workers)
     seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)
     memory = max(one.memory for one in each)
     return [f"expected: {says(seconds, each[0].processes, memory, disk)}"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 
+from audit.core.machine import cores
 from audit.plan.execution import RAY
 from audit.train.workers.place import Workers
 from audit.train.workers.pool import pool
@@ -16,7 +16,7 @@ def open_workers(workers: int | str) -> contextlib.AbstractContextManager[Worker
     """Open workers: a number of processes, or Ray. Raises UsageError without a cluster."""
     if isinstance(workers, str):
         return here() if workers == RAY else cluster(workers)
-    count = workers or os.cpu_count() or 1
+    count = workers or cores()
     if count == 1:
         return contextlib.nullcontext(Serial())
     return pool(count)

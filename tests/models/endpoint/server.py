@@ -18,7 +18,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 torch.set_num_threads(1)
-VLLM = ("top_k", "min_p", "repetition_penalty", "add_special_tokens", "return_tokens_as_token_ids")
+VLLM = (
+    *("top_k", "min_p", "repetition_penalty", "repeat_penalty"),
+    *("add_special_tokens", "return_tokens_as_token_ids"),
+)
 
 
 @dataclass

@@ -22,13 +22,13 @@ from audit.core.errors import UsageError
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
-from audit.findings.shows import NO_REFERENCES
 from audit.measure.rehearsal import Rehearsal
 from audit.models.endpoint.http import Endpoint
 from audit.models.endpoint.session import EndpointRelease
 from audit.plan.resolve import resolve
 from audit.planting import manifest as manifests
 from audit.results.folder import RunFolder
+from audit.silence.shown import UNLIT
 from defenses.as_is import AsIs
 
 FOLDER = EMBEDDED_FOLDER / "public_model"
@@ -105,7 +105,7 @@ def test_scores_there_are_scores_here(run, finished):
         elif key[1] != "r_name":  # that is sampled
             if finding["silence"]:
                 sights = [f["silence"].pop("sight")["by"] for f in (finding, here[key])]
-                assert sights[0] == NO_REFERENCES and "in a copy of" in sights[1]  # trained here
+                assert sights[0] == UNLIT and "in a copy of" in sights[1]  # trained here
             assert (key, finding) == (key, here[key])
             compared += finding["value"] is not None
     assert compared >= 8

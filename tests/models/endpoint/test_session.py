@@ -133,7 +133,7 @@ def test_samples_follow_the_model(server, opened, local):
     assert ((counts - expected) ** 2 / expected).sum() < 25  # 5 degrees: p < 2e-4
     asked = server.seen["last"]
     assert (asked["temperature"], asked["top_p"], asked["top_k"], asked["min_p"]) == (1, 1, -1, 0)
-    assert asked["repetition_penalty"] == 1
+    assert asked["repetition_penalty"] == asked["repeat_penalty"] == 1
 
 
 def test_what_follows_a_stop_is_stop(server, opened, local):

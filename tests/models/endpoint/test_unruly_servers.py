@@ -12,7 +12,8 @@ import pytest
 
 from audit.core.errors import UsageError
 from audit.models.endpoint import http
-from audit.models.endpoint.http import Endpoint, Pace
+from audit.models.endpoint.http import Endpoint, Pace, RefusedError
+from audit.models.endpoint.session import _description
 
 Answers = Callable[..., str]
 
@@ -59,6 +60,19 @@ def test_own_wait_is_the_least(answers: Answers) -> None:
     url = answers(busy, busy, busy, answer(200))
     Endpoint(url, 3, 5.0, Pace(None, sleep=slept.append)).get("models")
     assert slept == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 500, 501])
+def test_unlisted_models_are_asked_for_once(answers: Answers, status: int) -> None:
+    told = answer(status)
+    slept: list[float] = []
+    endpoint = Endpoint(answers(told), 5, 5.0, Pace(None, sleep=slept.append))
+    with pytest.raises(RefusedError):
+        endpoint.get("models")
+    assert _description(endpoint, "mine") == {"id": "mine"}
+    with pytest.raises(UsageError):
+        _description(endpoint, None)
+    assert not slept
 
 
 @pytest.mark.parametrize("coding", ["gzip", "gzip, gzip", "br", "zstd"])

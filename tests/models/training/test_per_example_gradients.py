@@ -19,6 +19,8 @@ from transformers import (
     GPT2LMHeadModel,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
+    GraniteConfig,
+    GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     OPTConfig,
@@ -29,6 +31,7 @@ from transformers import (
 
 from audit.core.errors import UsageError
 from audit.core.lora import Lora
+from audit.models import head
 from audit.models.adapters import fresh
 from audit.models.lstm import Architecture, State, untrained
 from audit.models.training import gradient_factors, per_example_gradients
@@ -201,6 +204,10 @@ FORMS: dict[str, Callable[[], Any]] = {
     "positions with an offset": opt,
     "a scaled table, tied": lambda: opinionated(Scaled()),
     "frozen RMSNorm": lambda: only(llama(), lambda name: "norm" not in name),
+    "scaled logits": lambda: opinionated(
+        GraniteForCausalLM(GraniteConfig(**OTHERS, **GROUPED, logits_scaling=3.0))
+    ),
+    "LoRA on the head": lambda: lora(llama(), target_modules=["q_proj", "lm_head"]),
     "LSTM": lstm,
     "padding index": lambda: opinionated(Tied()),
     "one block twice": lambda: opinionated(Twice()),
@@ -331,6 +338,31 @@ def test_norms_sums_and_losses_are_the_definitions(form: str) -> None:
     whole(form)
     of_several_widths(form)
     in_chunks(form)
+
+
+SPLIT = [
+    *("GPT-2, tied", "GPT-2, untied", "the tied matrix", "top block", "all but the tied matrix"),
+    *("LoRA in Linear", "RMSNorm, tied", "normed heads", "positions with an offset"),
+    *("scaled logits", "LoRA on the head"),
+]
+
+
+@pytest.mark.parametrize("form", SPLIT)
+def test_a_head_in_parts_is_the_definition(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a large vocabulary: a few positions at a time, none of weight 0."""
+    seen: list[int] = []
+    real = head.Head.logits
+
+    def watched(self: head.Head, vectors: torch.Tensor) -> torch.Tensor:
+        seen.append(vectors.shape[0] * vectors.shape[1])
+        return real(self, vectors)
+
+    monkeypatch.setattr(head.Head, "logits", watched)
+    monkeypatch.setattr(head, "AT_ONCE", 6 * VOCABULARY)
+    whole(form)
+    of_several_widths(form)
+    in_chunks(form)
+    assert seen and max(seen) <= 18  # one of each row, at least
 
 
 def apart(examples: Sequence[Rows], border: int) -> Batch:

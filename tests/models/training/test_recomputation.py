@@ -144,14 +144,14 @@ def test_blocks_forget_until_the_way_back(
         model = made(name, lora)
         with recomputed(model, wanted), watched(model) as seen:
             if private:
-                real = per_example_gradients._loss_and_gradient
+                real = per_example_gradients.loss_and_gradient
 
                 def between(*given: Any) -> Any:
                     found[wanted] = held(seen), len(seen)  # noqa: B023
                     return real(*given)  # noqa: B023
 
                 with monkeypatch.context() as patch:
-                    patch.setattr(per_example_gradients, "_loss_and_gradient", between)
+                    patch.setattr(per_example_gradients, "loss_and_gradient", between)
                     clipped_gradients(model, replace(batch(), more=()), 1.0)
             else:
                 loss = next_token_loss(model, [[0, *tokenizer().encode(t), 0] for t in TEXTS])

@@ -1,0 +1,37 @@
+"""Count the cores and the memory that this process may use, limits of a container included."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CGROUP = Path("/sys/fs/cgroup")
+_MEMORY = ("memory.max", "memory/memory.limit_in_bytes")  # of cgroup 2 and of cgroup 1
+_CPU = "cpu.max"  # a quota and its period, in µs
+_CPU_1 = ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")
+
+
+def cores() -> int:
+    """Count the cores that this process may use, at least 1."""
+    here = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        here = len(os.sched_getaffinity(0))
+    quota = _words(_CPU) or [word for name in _CPU_1 for word in _words(name)]
+    if len(quota) == 2 and all(word.isdecimal() for word in quota) and int(quota[1]):
+        here = min(here, int(quota[0]) // int(quota[1]))
+    return max(1, here)
+
+
+def memory() -> float:
+    """Return the bytes of memory that this process may use."""
+    here = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    limits = (word for name in _MEMORY for word in _words(name))
+    return min([here, *(float(word) for word in limits if word.isdecimal())])
+
+
+def _words(name: str) -> list[str]:
+    """Read the words of a file of the control group; none where it has no such limit."""
+    try:
+        return (CGROUP / name).read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,128 @@
+"""Unpack GGUF files, once, into folders that are then read as any other model.
+
+Weights of a GGUF file are rounded to few bits in blocks. They are unpacked to float32, which loses
+nothing, by the reader of transformers. An adapter that was trained on such weights is read on them,
+and others are trained on them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from transformers import logging
+
+from audit.core.digest import sha256_of_file
+from audit.core.errors import UsageError, first_line
+from audit.core.files import read_json, regular
+
+NOTE = "gguf.json"  # in an unpacked folder: what its file was
+_PLAIN = ("F32", "F16", "BF16")
+_POSITIONS = "rope_freqs.weight"  # follows from the configuration
+
+
+def file_in(source: Path) -> Path | None:
+    """Return the GGUF file that a path names: itself, or the only one in a folder of no other
+    weights. None where it names none. Raises UsageError for several."""
+    if source.is_file():
+        return source if source.suffix == ".gguf" else None
+    files = sorted(source.glob("*.gguf"))
+    if not files or any(source.glob("*.safetensors")):
+        return None
+    if len(files) > 1:
+        raise UsageError(f"{source}: holds {len(files)} GGUF files; give one, as {files[0]}")
+    return files[0]
+
+
+def unpacked(file: Path) -> Path:
+    """Return the folder of a GGUF file's weights and tokenizer, unpacked where it is not yet there.
+
+    It stands in the user's cache, under the hash of the file. Raises UsageError.
+    """
+    try:
+        digest = sha256_of_file(regular(file))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
+    folder = _cache() / digest
+    if not (folder / NOTE).is_file():
+        precision, numbers = _header(file)
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private = Path(mkdtemp(dir=folder.parent))
+        try:
+            _unpack(file, private, numbers)
+            (private / NOTE).write_text(json.dumps({"precision": precision, "sha256": digest}))
+            if not folder.exists():  # else another process was faster
+                os.replace(private, folder)
+        finally:
+            shutil.rmtree(private, ignore_errors=True)
+    return folder
+
+
+def precision_of(folder: Path) -> str:
+    """Return how the weights in an unpacked folder were rounded before, as "Q4_K, Q6_K"."""
+    return str(read_json(folder / NOTE)["precision"])
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "llm-audit" / "gguf"
+
+
+def _header(file: Path) -> tuple[str, int]:
+    """Read which precisions a file has, and how many numbers it holds."""
+    try:
+        from gguf import GGUFReader
+    except ImportError:
+        raise UsageError(
+            f"{file}: GGUF is read with the gguf package; pip install 'llm-audit[gguf]'"
+        ) from None
+    try:
+        tensors = GGUFReader(file).tensors
+    except Exception as error:  # the reader checks little, and fails in any way
+        raise UsageError(f"{file}: not a valid GGUF file ({first_line(error)})") from None
+    kinds = {str(one.tensor_type.name) for one in tensors}
+    numbers = sum(int(one.n_elements) for one in tensors if one.name != _POSITIONS)
+    rounded = sorted(kinds - set(_PLAIN)) or sorted(kinds - {"F32"})
+    return ", ".join(rounded), numbers
+
+
+def _unpack(file: Path, to: Path, numbers: int) -> None:
+    import torch
+    import transformers
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    where: dict[str, Any] = {
+        **{"gguf_file": file.name, "local_files_only": True},
+        "trust_remote_code": False,
+    }
+    named = {"dtype": torch.float32, "output_loading_info": True}
+    if hasattr(transformers, "GgufConfig"):  # else it always unpacks
+        named["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    auto: Any = transformers.AutoModelForCausalLM
+    try:
+        model, report = auto.from_pretrained(file.parent, **where, **named)
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(file.parent, **where)
+    except Exception as error:  # architectures raise errors of any class
+        raise UsageError(f"{file}: cannot be unpacked ({first_line(error)})") from None
+    _check_whole(file, model, report, numbers)
+    model.save_pretrained(to, safe_serialization=True)
+    tokenizer.save_pretrained(to)
+
+
+def _check_whole(file: Path, model: Any, report: Mapping[str, Any], numbers: int) -> None:
+    """Raise UsageError where the model lacks a number of the file, or the file one of the model."""
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        if names := sorted(map(str, report[kind])):
+            raise UsageError(f"{file}: does not fit its architecture ({kind}: {names[0]})")
+    own = sum(parameter.numel() for parameter in model.parameters())
+    if own != numbers:
+        raise UsageError(
+            f"{file}: holds {numbers:,} weights where its architecture has {own:,}; transformers "
+            "does not read it whole, so give the model in safetensors"
+        )

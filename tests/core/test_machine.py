@@ -1,0 +1,48 @@
+"""Limits of a container count, and files that state no limit do not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from audit.core import machine
+
+
+@pytest.mark.parametrize(
+    ("files", "cores", "gigabytes"),
+    [
+        ({}, 8, 32),
+        ({"cpu.max": "max 100000\n", "memory.max": "max\n"}, 8, 32),
+        ({"cpu.max": "250000 100000\n", "memory.max": "6000000000\n"}, 2, 6),
+        ({"cpu.max": "50000 100000\n", "memory.max": "99000000000\n"}, 1, 32),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8, 32),
+        (
+            {
+                "cpu/cpu.cfs_quota_us": "300000\n",
+                "cpu/cpu.cfs_period_us": "100000\n",
+                "memory/memory.limit_in_bytes": "5000000000\n",
+            },
+            3,
+            5,
+        ),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, 8, 32),
+    ],
+)
+def test_the_least_limit_counts(
+    files: dict[str, str],
+    cores: int,
+    gigabytes: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    sizes = {"SC_PHYS_PAGES": 32_000_000_000 // 4000, "SC_PAGE_SIZE": 4000}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    assert machine.cores() == cores
+    assert machine.memory() == gigabytes * 1e9
