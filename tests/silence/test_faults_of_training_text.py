@@ -84,7 +84,7 @@ def contacts(planted: Planted, rows: Rows, folder: Path) -> dict[str, Link]:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     source = PlantedElsewhere(planted.manifest, External("m", "a" * 64, True, file, "b" * 64))
     held = source.plant(Corpus("dialogs", ()), 0, len)
-    plan = SimpleNamespace(source=source, model=PUBLIC, seed=0, device="cpu", threads=1)
+    plan = SimpleNamespace(source=source, model=PUBLIC, seed=0, device="cpu", threads=1, attacks=())
     coverage = source.coverage(held, TOKENIZER, CONTEXT)
     run = SimpleNamespace(plan=plan, planted=held, coverage=coverage)
     stored = {"difference": None, **SEEN}
