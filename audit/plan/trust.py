@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from audit.core.reach import Reach
 from audit.plugins import registry
 
 _UNKNOWN = "is for you to decide"
@@ -50,6 +52,20 @@ def _harmless(value: Any) -> Iterator[str]:
 def _of_workers(value: Any) -> Iterator[str]:
     if not str(value).isdecimal():
         yield "Ray runs elsewhere"
+
+
+def _of_silence(value: Any) -> Iterator[str]:
+    usual = asdict(Reach())
+    if not isinstance(value, Mapping):
+        yield _UNKNOWN
+    elif any(_is_looser(name, value[name], usual[name]) for name in usual if name in value):
+        yield "makes finding no leak easier"
+
+
+def _is_looser(name: str, given: Any, usual: float) -> bool:
+    if not isinstance(given, int | float):
+        return True
+    return given < usual if name == "power" else given > usual
 
 
 def _of_plugins(kind: str) -> Callable[[Any], Iterator[str]]:
@@ -114,6 +130,7 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
     "workers": _of_workers,
     **dict.fromkeys(("epsilon", "delta", "seed", "device", "references", "threads"), _harmless),
     **dict.fromkeys(("utility_tokens", "lora", "release", "coin_users"), _harmless),
-    **dict.fromkeys(("planting", "training", "silence"), _harmless),
+    **dict.fromkeys(("planting", "training"), _harmless),
+    "silence": _of_silence,
     **dict.fromkeys(("text", "user", "messages", "split", "records", "user_form"), _harmless),
 }

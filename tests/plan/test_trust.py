@@ -43,6 +43,8 @@ AWAY: list[tuple[str, Any, str]] = [
     ("defense", ("as_is:claim=1:0:user:replace,base=hf:x",), "network"),
     ("attack", ("theirs",), "theirs loads another package"),
     ("format", ("json", "theirs"), "theirs loads another package"),
+    *(("silence", looser, "easier") for looser in ({"hits": 0.5}, {"scores": 0.4, "power": 0.9})),
+    ("silence", {"power": 0.5}, "easier"),
 ]
 
 
@@ -57,7 +59,8 @@ def test_what_leads_away_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_setting_needs_consent_until_it_is_said_otherwise() -> None:
     needed = set(trust.untrusted(dict.fromkeys([*KNOWN, *TABLES, "new"], "1")))
-    assert needed == {"reveal", "new"}
+    assert needed == {"reveal", "silence", "new"}  # what is not a table is no silence
+    assert not trust.untrusted({"silence": {"hits": 0.1, "power": 0.9}})
 
 
 def test_folder_with_a_link_that_leads_outside_is_named(tmp_path: Path) -> None:
