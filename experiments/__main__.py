@@ -17,7 +17,7 @@ from audit import api
 from audit.cli.progress import Progress
 from audit.core.code import code_digest
 from audit.core.errors import UsageError
-from audit.core.files import write_atomically
+from audit.core.writing import write_atomically
 from audit.findings import stored
 from audit.plan.plan_file import to_toml
 from audit.results.schema import Results

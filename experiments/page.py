@@ -8,7 +8,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from audit.core.files import write_atomically
+from audit.core.writing import write_atomically
 from experiments import claim as claims
 from experiments.claim import HERE, SCALES, Claim
 from experiments.measures import in_words

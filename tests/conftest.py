@@ -50,6 +50,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("needs a CUDA device")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests keep what belongs to a user in a folder of their own, not in the home."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def bigram() -> Callable[..., Bigram]:
     """bigram(seed, spread=1.0, vocabulary=6): a random model; bigger spread, more opinion."""

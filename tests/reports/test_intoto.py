@@ -187,7 +187,7 @@ def test_nothing_is_attested_of_a_part_of_a_run(workplace: Path) -> None:
 def test_hostile_names_are_plain_text(hostile: Results, workplace: Path) -> None:
     text = make.text("intoto", hostile, workplace)
     jsonschema.validate(json.loads(text), STATEMENT)
-    assert text.isascii() and not re.search(r"\\u(00[01]|202[a-e]|206[0-9]|200b|d8)", text)
+    assert text.isascii() and not re.search(r"(?<!\\)\\u(00[01]|202[a-e]|206[0-9]|200b|d8)", text)
 
 
 DEPLOY = Path(__file__).parents[2] / "docs" / "ci.md"

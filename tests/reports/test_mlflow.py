@@ -142,5 +142,5 @@ def test_an_error_of_the_server_is_one_line_without_its_password(
     monkeypatch.setattr(mlflow, "set_tracking_uri", refuse)
     with pytest.raises(UsageError) as error:
         _mlflow.log(results, tmp_path, "mlflow:https://me:hunter2@tracker.example")
-    assert "https://tracker.example/" in str(error.value)
+    assert "https://…@tracker.example/" in str(error.value)
     assert "hunter2" not in str(error.value) and "\n" not in str(error.value)

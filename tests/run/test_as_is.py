@@ -174,7 +174,7 @@ UNTRAINED = "The audited model answers exactly as its base, so no planted text r
 def test_a_model_that_never_left_its_base_earns_no_silence(
     made: Made, plan: Path, audit: Audit, tmp_path: Path
 ) -> None:
-    """What the base is silent about, `none` gives away: the measure sees, and nothing was there.
+    """What the base is silent about, `none` gives away.
 
     `none` reads 4 copies of each of 6 records in each of 6 epochs.
     """
@@ -189,7 +189,6 @@ def test_a_model_that_never_left_its_base_earns_no_silence(
     ]  # fmt: skip
     silent = finding(document, "record_loss_auc")
     assert silent["leaked"] == "inconclusive" and silent["sentence"].endswith(UNTRAINED)
-    assert silent["silence"]["sight"]["state"] == "shown"
     assert leaked(document, "record_loss_auc", "none")
     reached = finding(document, "record_loss_auc", "none")["silence"]["contact"]
     assert (reached["state"], reached["n"]) == ("shown", 6)

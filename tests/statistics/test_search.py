@@ -1,6 +1,6 @@
 import math
 
-from audit.statistics.search import largest, smallest
+from audit.statistics.search import largest, last_negative, smallest
 
 
 def test_ends_are_neighbouring_floats():
@@ -27,3 +27,16 @@ def test_given_ends_are_not_evaluated():
     assert largest(lambda x: False, 2.0, 3.0) == 2.0
     assert smallest(lambda x: False, 2.0, 3.0) == 3.0
     assert largest(lambda x: 1 / 0, 2.0, 2.0) == 2.0
+
+
+def test_last_negative_is_approached_from_below() -> None:
+    """Of steep, flat and stepped functions alike, whatever their scale."""
+    for end in (1e-7, 0.3, 7.0, 900.0):
+        for rising in (
+            lambda x, end=end: x - end,
+            lambda x, end=end: math.expm1(min(x - end, 700.0)),
+            lambda x, end=end: (x - end) ** 3,
+            lambda x, end=end: -1.0 if x < end else 1.0,
+        ):
+            found = last_negative(rising, 0.0, 1e-9)
+            assert rising(found) < 0.0 <= rising(found + 1e-9), (end, found)
