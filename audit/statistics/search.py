@@ -53,7 +53,7 @@ def last_negative(rising: Callable[[float], float], low: float, width: float) ->
         low, high = high, 2.0 * high
     if rising(low) < 0.0:
         end, _ = brentq(rising, low, high, xtol=width / 4.0, full_output=True, disp=False)
-        below = max(low, end - width / 2.0)
+        below: float = max(low, end - width / 2.0)
         if rising(below) < 0.0 <= rising(below + width):
             return below
     return largest(lambda x: rising(x) < 0.0, low, high, width)
