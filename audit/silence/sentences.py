@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from audit.core.language_model import LanguageModel, read_in_parts, runs_of, scored_at_once
+from audit.core.model import TextTokenizer
 from audit.core.secret import Draw
 from audit.statistics.among_others import counted, stopped_p_value
 
@@ -54,8 +55,10 @@ class Gain:
         """
         tokenizer = self.audited.tokenizer
         longest = min(model.max_length for model in (self.audited, self.base or self.audited))
-        encoded = (tokenizer.encode((before + text).rstrip()) for text in texts)
-        return [[tokenizer.start, *tokens][: longest + 1] for tokens in encoded]
+        whole = [(before + text).rstrip() for text in texts]
+        if isinstance(tokenizer, TextTokenizer):
+            tokenizer.read(whole)
+        return [[tokenizer.start, *tokenizer.encode(text)][: longest + 1] for text in whole]
 
     def of(self, texts: Sequence[Sequence[int]], shared: int) -> np.ndarray:
         """Score texts from their token `shared` on; returns (len(texts),), nats."""

@@ -9,8 +9,9 @@ paid for once. Theory: docs/methods/empirical-epsilon.md.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -46,9 +47,11 @@ def critical_counts(guesses: Guesses) -> list[int]:
     r + 1 where not even r would. It depends on no ε, no δ and no level: all tests of these guesses
     have one region of rejection, so a smaller ε is rejected wherever a larger one is.
     """
-    limits = [_limits(r, len(guesses)) for r, _ in guesses]
-    seen = max(float(limit[v]) for limit, (_, v) in zip(limits, guesses, strict=True))
-    return [int(np.searchsorted(limit, seen * (1.0 - _TIE))) for limit in limits]
+    rules = len(guesses)
+    seen = max(_limit(v, r, rules) for r, v in guesses) * (1.0 - _TIE)
+    return [
+        bisect_left(range(r + 1), seen, key=partial(_limit, r=r, rules=rules)) for r, _ in guesses
+    ]
 
 
 def p_value(epsilon: float, m: int, guesses: Guesses, delta: float = 0.0) -> float:
@@ -148,8 +151,7 @@ def _tails(needed: NDArray[np.int64], trials: int, right: float) -> NDArray[np.f
     return np.where(needed <= 0, 1.0, tails)
 
 
-@lru_cache(maxsize=256)
-def _limits(r: int, rules: int) -> NDArray[np.float64]:
-    """Compute the lower Clopper-Pearson limits on the share of right guesses, for v = 0 … r."""
-    v = np.arange(1, r + 1)
-    return np.concatenate([[0.0], betaincinv(v, r - v + 1, _ERROR / rules)])
+@lru_cache(maxsize=1 << 16)
+def _limit(v: int, r: int, rules: int) -> float:
+    """Compute the lower Clopper-Pearson limit on the share of right guesses, for v of r right."""
+    return float(betaincinv(v, r - v + 1, _ERROR / rules)) if v else 0.0
