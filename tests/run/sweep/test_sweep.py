@@ -597,7 +597,7 @@ def test_it_verifies_with_all_its_seeds(done: Path) -> None:
     found = verify(done)
     assert found.differences == ()
     seeds = [line for line in found.verified if line.startswith("seeds/")]
-    assert len(seeds) == 2 and any("settings over 2 seeds" in line for line in found.verified)
+    assert len(seeds) == 4 and any("settings over 2 seeds" in line for line in found.verified)
     assert audit("verify", done / "seeds" / "0").returncode == 0
 
 
