@@ -30,7 +30,7 @@ ADAPTER, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 Weights = dict[str, Tensor]
 
 
-def test_unharmed_twin_leaks_and_quiet_one_shows_all_that_silence_needs(twin: Twin, judge: Judge) -> None:
+def test_unharmed_twin_leaks_and_quiet_one_shows_all_conditions(twin: Twin, judge: Judge) -> None:
     assert Leaked.LEAK in {finding.leaked for finding in judge(twin.leaking)}
     quiet = judge(twin.quiet)
     assert Leaked.LEAK not in {finding.leaked for finding in quiet}
