@@ -17,7 +17,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from audit.core.terms import Leaked
-from audit.findings.shows import first_missing
 from audit.plan.resolve import resolve
 from audit.run.limitations import not_tested
 from tests.builders import BASE
@@ -30,11 +29,8 @@ ADAPTER, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 Weights = dict[str, Tensor]
 
 
-def test_unharmed_twin_leaks_and_quiet_one_shows_all_conditions(twin: Twin, judge: Judge) -> None:
+def test_unharmed_twin_leaks(twin: Twin, judge: Judge) -> None:
     assert Leaked.LEAK in {finding.leaked for finding in judge(twin.leaking)}
-    quiet = judge(twin.quiet)
-    assert Leaked.LEAK not in {finding.leaked for finding in quiet}
-    assert any(one.silence and first_missing(one.silence) is None for one in quiet)
 
 
 @pytest.fixture
