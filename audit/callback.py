@@ -36,7 +36,7 @@ from audit.planting import coverage
 from audit.planting import manifest as manifests
 from audit.planting.coverage import IGNORED, StreamReader, TokenRow
 from audit.plugins import registry
-from audit.results import own
+from audit.results import foreign
 
 # set where a process is one of several
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -189,7 +189,7 @@ class AuditCallback(TrainerCallback):
 
     def _run(self, model: Any, folder: Path, copy: Path, more: Sequence[str]) -> str:
         """Return the verdict and where the report is, or what went wrong."""
-        own.check(folder)
+        foreign.check(folder)
         writing.remove_folder(copy)
         writing.make_folder(copy.parent, private=True)
         writing.make_folder(copy, private=True)

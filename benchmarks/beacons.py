@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.stats import rankdata, t
 
 from attacks.membership import Membership
 from audit import api
@@ -34,6 +33,8 @@ from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.fine_tuning import Recipe, fine_tune
 from audit.planting import manifest as manifests
 from audit.planting.manifest import Manifest
+from audit.statistics.roc import auc
+from audit.statistics.t_interval import t_interval
 
 
 def main() -> None:
@@ -86,23 +87,21 @@ def aucs(manifest: Manifest, records: Sequence[Record], epochs: int, seed: int) 
         np.array([chosen(secret) for secret in secrets]) for chosen in (coins.planted, coins.twin)
     )
     return {
-        f"{one.target} {one.score}": auc(one.values[inside], one.values[outside])
+        f"{one.target} {one.score}": area(one.values[inside], one.values[outside])
         for one in Membership().run(release, secrets, knowledge)
         if isinstance(one, Scores)
     }
 
 
-def auc(inside: np.ndarray, outside: np.ndarray) -> float:
-    inside, outside = (side[~np.isnan(side)] for side in (inside, outside))
-    ranks = rankdata(np.concatenate([inside, outside]))[: len(inside)]
-    return float((ranks.mean() - (len(inside) + 1) / 2) / len(outside))
+def area(inside: np.ndarray, outside: np.ndarray) -> float:
+    """Compute the AUC of those that were scored."""
+    return auc(inside[~np.isnan(inside)], outside[~np.isnan(outside)]).value or 0.0
 
 
 def interval(differences: np.ndarray) -> str:
-    """Return the mean and the 95 % t-interval of paired differences."""
-    half = t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / len(differences) ** 0.5
-    mean = differences.mean()
-    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
+    """Format the mean and the 95 % t-interval of paired differences."""
+    found = t_interval(differences.tolist())
+    return f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
 if __name__ == "__main__":

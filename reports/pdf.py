@@ -10,7 +10,7 @@ from typing import Any
 
 import typst
 
-from audit.core.visible import code_point
+from audit.core.visible import code_point, each_text
 from reports import Format, Report
 from reports._content import verdicts
 from reports._content.comparison import TwoRuns
@@ -57,22 +57,12 @@ def laid_out(template: str, data: dict[str, Any]) -> bytes:
     document = compiler.compile(
         b"".join((_TEMPLATES / name).read_bytes() for name in ("style.typ", template)),
         format="pdf",
-        sys_inputs={"data": json.dumps(_covered_tree(data), ensure_ascii=False)},
+        sys_inputs={"data": json.dumps(each_text(data, covered, keys=False), ensure_ascii=False)},
         pdf_standards="ua-1",
     )
     if not isinstance(document, bytes):
         raise TypeError("typst returned no single document")
     return document
-
-
-def _covered_tree(tree: Any) -> Any:
-    if isinstance(tree, str):
-        return covered(tree)
-    if isinstance(tree, dict):
-        return {key: _covered_tree(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_covered_tree(value) for value in tree]
-    return tree
 
 
 def covered(text: str) -> str:

@@ -88,12 +88,12 @@ class OwnRuns:
         return whole_words(self.tokenizer.decode(run))
 
     def _is_own(self, piece: Words, of: Prompt, stands: Mapping[Words, set[str]]) -> bool:
-        return bool(piece) and stands[piece] <= {of.user} and not self._is_given(piece, of)
+        if not piece or not stands[piece] <= {of.user}:
+            return False
+        return not _stands_in(piece, self._given(of))
 
-    def _is_given(self, piece: Words, of: Prompt) -> bool:
-        given = words_of(self.tokenizer.decode(of.head[1:]))
-        starts = range(len(given) - len(piece) + 1)
-        return any(given[i : i + len(piece)] == piece for i in starts)
+    def _given(self, of: Prompt) -> Words:
+        return words_of(self.tokenizer.decode(of.head[1:]))
 
     def copies(self, answers: Sequence[tuple[Prompt, Tokens]]) -> list[Copy]:
         """Find a run of at least k tokens in each answer that has any: the user's own go first.
@@ -108,13 +108,14 @@ class OwnRuns:
             for place in range(low, high)
         }
         stands = users_of(set(pieces.values()), self.corpus)
+        given = {of: self._given(of) for (of, _), own in zip(answers, runs, strict=True) if own}
         copies = []
         for i, ((of, tokens), found) in enumerate(zip(answers, runs, strict=True)):
             seen = [
-                (0 if self._is_own(pieces[i, place], of, stands) else 1, low, high, place)
+                (0 if stands[piece] <= {of.user} else 1, low, high, place)
                 for low, high in found
                 for place in range(low, high)
-                if pieces[i, place] and not self._is_given(pieces[i, place], of)
+                if (piece := pieces[i, place]) and not _stands_in(piece, given[of])
             ]
             if seen:
                 shared, low, high, place = min(seen)
@@ -161,3 +162,7 @@ class OwnRuns:
                 while high in there:
                     high += 1
                 yield low, high
+
+
+def _stands_in(piece: Words, text: Words) -> bool:
+    return any(text[i : i + len(piece)] == piece for i in range(len(text) - len(piece) + 1))

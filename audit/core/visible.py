@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 LONGEST = 2000
@@ -41,12 +42,18 @@ def code_point(character: str) -> str:
 
 def visible_tree(tree: Any) -> Any:
     """Make every string of a JSON-like tree visible, keys included."""
+    return each_text(tree, visible)
+
+
+def each_text(tree: Any, change: Callable[[str], str], keys: bool = True) -> Any:
+    """Change every string of a JSON-like tree. keys: whether those of objects, too."""
     if isinstance(tree, str):
-        return visible(tree)
+        return change(tree)
     if isinstance(tree, dict):
-        return {visible(str(key)): visible_tree(value) for key, value in tree.items()}
+        named = ((change(str(key)) if keys else key, value) for key, value in tree.items())
+        return {key: each_text(value, change, keys) for key, value in named}
     if isinstance(tree, list | tuple):
-        return [visible_tree(value) for value in tree]
+        return [each_text(value, change, keys) for value in tree]
     return tree
 
 

@@ -129,12 +129,12 @@ def _without(
     alike = mixture.model_copy(update={"findings": measures})
     groups: dict[str, list[str]] = {_BUT_ONE: [], _OTHERWISE: [], _NOR: []}
     for attack in attacks:
-        other = _by(attack, mixture)
-        if _by(attack, alike)[0] == _LEAK:
+        same_answer, (answer, _, seen) = _by(attack, alike)[0], _by(attack, mixture)
+        if same_answer == _LEAK:
             groups[_BUT_ONE].append(attack)
-        elif other[0] == _LEAK and other[2] is not None:
-            groups[_OTHERWISE].append(f"{attack} ({_spaced(other[2].metric)})")
-        elif _by(attack, alike)[0] == _NONE:
+        elif answer == _LEAK and seen is not None:
+            groups[_OTHERWISE].append(f"{attack} ({_spaced(seen.metric)})")
+        elif same_answer == _NONE:
             groups[_NOR].append(attack)
     return "".join(
         words + ("" if names == list(attacks) else f" by {', '.join(names)}")

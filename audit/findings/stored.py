@@ -20,13 +20,7 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, guesses
 from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.case import LEVEL
-from audit.findings.controls import (
-    BY_CONTROL,
-    Named,
-    leaks_beside,
-    leaks_in,
-    sight_by,
-)
+from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
 from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.settings import one_toss
 from audit.findings.shows import (

@@ -15,14 +15,14 @@ from audit.gate.baseline import Baseline
 from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
 from audit.gate.render import markdown
-from audit.results import own
+from audit.results import foreign
 from audit.results.folder import run_record
 from audit.results.schema import Results
 
 
 def finished(folder: Path) -> Results:
     """Read the results of a complete run. Raises UsageError for an incomplete one."""
-    own.check(folder)
+    foreign.check(folder)
     _check_complete(folder, _status(folder))
     results = stored.load(folder / "results.json")
     _check_complete(folder, results.status)

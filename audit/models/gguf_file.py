@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from transformers import logging
@@ -20,6 +18,7 @@ from transformers import logging
 from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
+from audit.core.writing import make_folder, move, new_folder, write_atomically
 
 NOTE = "gguf.json"  # in an unpacked folder: what its file was
 _PLAIN = ("F32", "F16", "BF16")
@@ -51,15 +50,13 @@ def unpacked(file: Path) -> Path:
     folder = _cache() / digest
     if not (folder / NOTE).is_file():
         precision, numbers = _header(file)
-        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        private = Path(mkdtemp(dir=folder.parent))
-        try:
+        make_folder(folder.parent, private=True)
+        with new_folder(folder) as private:
             _unpack(file, private, numbers)
-            (private / NOTE).write_text(json.dumps({"precision": precision, "sha256": digest}))
+            note = json.dumps({"precision": precision, "sha256": digest})
+            write_atomically(private / NOTE, note, private=True)
             if not folder.exists():  # else another process was faster
-                os.replace(private, folder)
-        finally:
-            shutil.rmtree(private, ignore_errors=True)
+                move(private, folder)
     return folder
 
 

@@ -6,7 +6,6 @@ for them later is one function of one file, which knows no coin.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from audit.core.corpus import Corpus, Record
+from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.core.files import regular
 from audit.core.randomness import derived_seed, stream
@@ -153,7 +153,7 @@ def written(own: Own, records: Sequence[Record], manifest: Path) -> Own:
         write_atomically(file_of(manifest), data, private=True)
     except OSError as error:
         raise UsageError(f"{file_of(manifest)}: cannot be written ({error.strerror})") from None
-    return replace(own, sha256=hashlib.sha256(data).hexdigest())
+    return replace(own, sha256=sha256_of(data))
 
 
 def read(own: Own, manifest: Path) -> tuple[Record, ...]:
@@ -166,7 +166,7 @@ def read(own: Own, manifest: Path) -> tuple[Record, ...]:
             f"{path}: cannot be read ({error.strerror}); it holds the records of the real users "
             f"with coins of {manifest.name}: keep the two together"
         ) from None
-    if hashlib.sha256(data).hexdigest() != own.sha256:
+    if sha256_of(data) != own.sha256:
         raise UsageError(f"{path}: is not the file that was written with {manifest.name}")
     lines = data.decode("utf-8").split("\n")
     part = Part("line", str(path), lines, split="private", file="rows.jsonl")

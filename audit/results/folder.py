@@ -23,7 +23,7 @@ from audit.core.errors import DamagedError, UsageError
 from audit.core.files import read_json, read_lines
 from audit.core.scratch import remove_abandoned
 from audit.core.writing import append_lines, write_atomically
-from audit.results import own
+from audit.results import foreign
 
 HOME = Path("audits")  # of runs that are given no folder
 
@@ -181,12 +181,12 @@ def clean(folder: Path) -> int:
     """
     if run_record(folder) is None:
         raise UsageError(f"{folder}: is not a run folder; nothing was removed")
-    own.check(folder)
+    foreign.check(folder)
     size, there = remove_abandoned() + writing.remove_abandoned(folder), folder / "stages"
     if not there.exists():
         return size
     if there.is_symlink():
-        sweep = own.stages_of(folder).parent
+        sweep = foreign.stages_of(folder).parent
         raise UsageError(f"{folder}: its stages belong to a sweep; clean {sweep} instead")
     with _locked(there), _locked(there, "sweep.lock"):
         size += sum(path.stat().st_size for path in there.rglob("*") if path.is_file())
@@ -213,8 +213,8 @@ def _make(folder: RunFolder) -> None:
     """Make a run folder with its stages; refuse one that holds what no run puts there."""
     try:
         writing.make_folder(folder.path)
-        own.check(folder.path)
-        there = own.stages_of(folder.path)
+        foreign.check(folder.path)
+        there = foreign.stages_of(folder.path)
         writing.make_folder(there, private=True)
         # unprotected models are never committed
         write_atomically(there / ".gitignore", "*\n")
@@ -293,7 +293,7 @@ def find(output: Path | None, plan_hash: str, trust: bool = False) -> RunFolder:
         return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash, trust)
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output}: is a file; --output needs a folder")
-    own.check(output)
+    foreign.check(output)
     record = run_record(output)
     if record is None:
         # a run killed before it wrote manifest.json leaves no more than these

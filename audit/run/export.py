@@ -31,7 +31,7 @@ from audit.models.hostile_folder import OPENED
 from audit.models.loading import LSTM, describe
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results import digests, own
+from audit.results import digests, foreign
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
 from audit.run.promise import promise
@@ -86,7 +86,7 @@ def export(run: Path, label: str, out: Path) -> str:
     members, the public model and its settings, which `audit.api.serve` opens. Texts become
     texts.jsonl. guarantee.json lies beside.
     """
-    own.check(run)
+    foreign.check(run)
     results = stored.load(run / "results.json")
     document = _noted(run)
     made = _named(document["releases"], label, run)

@@ -10,7 +10,7 @@ from audit.core.progress import StepProgress
 from audit.core.writing import make_folder
 from audit.gate.files import replaced
 from audit.plugins import registry
-from audit.results import own
+from audit.results import foreign
 from audit.results.schema import Results, to_json
 from reports import Format, Report, TwoRuns
 
@@ -22,7 +22,7 @@ def write(
 
     Raises UsageError, and writes nothing, where one of the formats cannot have it.
     """
-    own.check(report.folder)
+    foreign.check(report.folder)
     files: dict[str, bytes] = {}
     for name in formats:
         told(f"writing {name}", 0.0)

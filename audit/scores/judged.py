@@ -21,10 +21,10 @@ from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.measurement import FindingResult, Link, Measurement
 from audit.results.schema import Cost, GuaranteeResult, ReleaseResult
 from audit.scores.given import Beacons, Sides
+from audit.silence.accounts import LEVEL
 from audit.silence.beacons import rank, ranked
 
 ATTACK, KIND = "scores", "record"
-CONTACT = 0.001  # level at which beacons must be seen, as everywhere
 NO_BEACONS = (
     "No scores of beacons were given, so nothing shows that planted text reached this model: give "
     "beacons=(scores, scores of candidates)."
@@ -58,7 +58,7 @@ class Model:
         coins = Coins(
             {name: place < inside for place, name in enumerate(people)}, dict.fromkeys(people, 0)
         )
-        family = self.family(secrets)
+        family = family_of([self.evidence], secrets)
         return Case(
             ATTACK,
             secrets,
@@ -72,10 +72,6 @@ class Model:
             blind={},
         )
 
-    def family(self, secrets: Sequence[Secret]) -> Family:
-        """Count the tests of these scores."""
-        return family_of([self.evidence], secrets)
-
     @property
     def evidence(self) -> Scores:
         """The scores as evidence: one score, named beforehand."""
@@ -84,10 +80,9 @@ class Model:
 
     def measurements(self) -> tuple[list[Measurement], Family]:
         """Measure the scores, with p-values adjusted for each other."""
-        case = self.case
-        family = self.family(case.secrets)
-        found = measurements_of([self.evidence], case)
-        tests = tests_of([self.evidence], case)
+        case, evidence = self.case, [self.evidence]
+        family = Family(case.tests, case.claim_tests)
+        found, tests = measurements_of(evidence, case), tests_of(evidence, case)
         done = adjusted(found, tests, case.heads, self.guarantee, family, self.seed)
         return done, family
 
@@ -118,11 +113,11 @@ def contact_of(beacons: Beacons | None) -> Link:
     pairs = zip(beacons.own.tolist(), beacons.others, strict=True)
     p = ranked(0, [rank(own, others) for own, others in pairs]).p_value
     n, candidates = beacons.own.size, beacons.others.shape[1]
-    if p <= CONTACT:
+    if p <= LEVEL:
         reached = f"that values of beacons reached the model (p = {p:.1g})"
         return shown(f"{reached}; single people's text is as stated with the scores", n)
-    why = f"The model does not know the beacons (p = {p:.2g}; {CONTACT} would count)."
-    if n == 1 and candidates < 1 / CONTACT - 1:
+    why = f"The model does not know the beacons (p = {p:.2g}; {LEVEL} would count)."
+    if n == 1 and candidates < 1 / LEVEL - 1:
         why += f" With {candidates} candidates p is at least {1 / (candidates + 1):.2g}: give 999."
     return not_shown(why, n)
 

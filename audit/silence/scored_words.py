@@ -11,9 +11,8 @@ from audit.core.predictor import Predictor, Tokenizer
 from audit.silence.drawn_words import Sentence
 from audit.statistics.among_others import counted, stopped_p_value
 
-OTHERS = (
-    999  # to compare with for each way that is tried: the best of all then has p = 0.001 / ways
-)
+# others to compare with, for each way that is tried: the best of all then has p = 0.001 / ways
+OTHERS = 999
 _AT_ONCE = 50  # of them, until it is known whether more are needed
 
 

@@ -46,8 +46,7 @@ from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.silence.beacons import OTHERS, Rank, Sighting, hit, link, rank, ranked, tries, values_in
 from audit.silence.planted_beacons import ByTier, beacons_of
-
-LEVEL = 0.001  # of each measure
+from audit.silence.spike import LEVEL
 
 Key = tuple[str, str]  # attack and metric
 _COMPARED = {Scores: "values", Likelihoods: "log_probs", Successes: "won"}

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from audit.core.errors import DamagedError, UsageError, first_line
 from audit.core.files import read_json, read_lines
-from audit.results import own
+from audit.results import foreign
 from audit.results.folder import run_record
 from audit.results.schema import SCHEMA_VERSION, Results, first_error
 from audit.verify.release import Rows
@@ -42,7 +42,7 @@ class Stated:
 def stated(folder: Path) -> Stated:
     """Read the results of a complete run or sweep. Raises UsageError for anything else."""
     path = folder / "results.json"
-    own.check(folder)
+    foreign.check(folder)
     manifest = run_record(folder)
     if manifest is None:
         raise UsageError(f"{folder}: is not a run folder: it has no manifest.json")

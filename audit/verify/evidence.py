@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from audit.findings.controls import ELSEWHERE
 from audit.measure.evidence_file import EvidenceFile, OfAttack, OfRelease
 from audit.results.numbers import agree
 from audit.verify.documents import Stated
@@ -45,7 +46,7 @@ def of_lost(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
     if not plan.get("finished") or plan.get("trained_on"):
         return
     for release in evidence.releases:
-        for one in release.attacks if release.defense == "as_is" else ():
+        for one in release.attacks if release.defense == ELSEWHERE else ():
             for kind in sorted(set(one.kinds) - set(one.lost)):
                 yield (
                     f"evidence.json: {release.ledger}: {one.attack} takes {kind} for trained on, "

@@ -23,8 +23,6 @@ ALLOWED = {  # by file: what it may do beside, and why
     "audit/core/scratch.py": {"mkdir", "rmtree", "os.open"},  # of Ray, in a folder of its own
     "audit/corpora/mail.py": {"NamedTemporaryFile"},  # of the system, under a name nobody knows
     "audit/contract/defenses.py": {"TemporaryDirectory"},  # of the system
-    # unpacked weights, in a cache of this user
-    "audit/models/gguf_file.py": {"mkdir", "mkdtemp", "os.replace", "rmtree", "write_text"},
     "audit/run/sweep/sweep.py": {"symlink_to"},  # of each seed's stages
 }
 

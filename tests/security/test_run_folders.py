@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from audit.core.errors import UsageError
-from audit.results import own
+from audit.results import foreign
 from audit.results.folder import RunFolder, clean, find
 from tests.command_line import audit
 from tests.security.homes import Home
@@ -64,7 +64,7 @@ def test_linked_folder_is_refused(run: Path, home: Home, name: str) -> None:
     place.rename(run.parent / "elsewhere")
     place.symlink_to(home.path / ".ssh")
     with pytest.raises(UsageError, match="is a link"):
-        own.check(run)
+        foreign.check(run)
     with pytest.raises(UsageError, match="is a link"), RunFolder(run, "x").held({}):
         pass
     assert home.unharmed
@@ -76,12 +76,12 @@ def test_only_the_link_that_a_sweep_makes_is_followed(tmp_path: Path, to: str) -
     home.mkdir(parents=True)
     (tmp_path / "sweep" / "stages").mkdir()
     (home / "stages").symlink_to("../../stages")
-    own.check(home)
-    own.check(tmp_path / "sweep")
+    foreign.check(home)
+    foreign.check(tmp_path / "sweep")
     (home / "stages").unlink()
     (home / "stages").symlink_to(to)
     with pytest.raises(UsageError, match=r"seeds/0/stages: it is a link"):
-        own.check(tmp_path / "sweep")
+        foreign.check(tmp_path / "sweep")
 
 
 def test_link_of_a_sweep_is_followed_from_its_seeds_only(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_link_of_a_sweep_is_followed_from_its_seeds_only(tmp_path: Path) -> None
     (tmp_path / "stages").mkdir()
     (tmp_path / "a" / "b" / "stages").symlink_to("../../stages")
     with pytest.raises(UsageError, match="b/stages: it is a link"):
-        own.check(tmp_path / "a" / "b")
+        foreign.check(tmp_path / "a" / "b")
 
 
 def test_stages_of_a_sweep_are_looked_through_from_a_seed(tmp_path: Path, home: Home) -> None:
@@ -99,22 +99,22 @@ def test_stages_of_a_sweep_are_looked_through_from_a_seed(tmp_path: Path, home: 
     (tmp_path / "sweep" / "stages").mkdir()
     (tmp_path / "sweep" / "stages" / "trained-x").symlink_to(home.path / ".bashrc")
     with pytest.raises(UsageError, match="trained-x: it is a link"):
-        own.check(seed)
+        foreign.check(seed)
     (tmp_path / "sweep" / "stages" / "trained-x").unlink()
     (tmp_path / "sweep" / "stages").rmdir()
     (tmp_path / "sweep" / "stages").symlink_to(home.path)
     with pytest.raises(UsageError, match="is a link"):
-        own.check(seed)
+        foreign.check(seed)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_file_of_another_user_is_refused(run: Path) -> None:
     os.chown(run / "stages" / "mask.key", 12345, 12345)
     with pytest.raises(UsageError, match=r"mask\.key: it belongs to another user"):
-        own.check(run)
+        foreign.check(run)
     os.chown(run, 12345, 12345)
     with pytest.raises(UsageError, match="run: it belongs to another user"):
-        own.check(run)
+        foreign.check(run)
 
 
 def test_links_lead_no_run_elsewhere(

@@ -6,11 +6,17 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from audit import api
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.model import TextTokenizer
 from audit.core.secret import Coins, Secret
 from audit.models.endpoint.http import Post, RefusedError
+from audit.plan.resolve import resolve
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
 
 NAME = "m"
 Fault = Callable[["Asked", dict[str, Any]], dict[str, Any]]
@@ -109,3 +115,22 @@ def server_of(
     prefix = codes[0].prefix
     texts = [s.value for s in codes if coins.planted(s)]
     return Server(tokenizer, prefix, texts, (word, prefix.removeprefix(word)))
+
+
+def prepared(folder: Path, *as_is: str, **planting: Any) -> Run:
+    """Plant codes of 120 people, and prepare an audit of the server. as_is: further parameters."""
+    planted, manifest = folder / "planted.jsonl", folder / "m.json"
+    api.plant("helpdesk", planted, manifest, kind=("code",), count=120, seed=5, **planting)
+    base = EMBEDDED_FOLDER / "public_model"
+    given = (f"base={base}", f"training={planted}", *as_is, f"served={NAME}")
+    plan = resolve(
+        {
+            "defense": (f"as_is:{','.join(given)}",),
+            "attack": ("extraction:searched=0,generations=100",),
+            "model": "http://127.0.0.1:1/v1",
+            "secrets": str(manifest),
+            "device": "cpu",
+            "references": False,
+        }
+    )
+    return prepare(plan, folder / "stages")

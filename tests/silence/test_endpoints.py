@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from audit import api
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.terms import Leaked, Shown
@@ -25,8 +23,6 @@ from audit.measure.rehearsal import Rehearsal
 from audit.measure.release import measure_release
 from audit.measure.releases import Audited, public_model
 from audit.models.endpoint.session import EndpointRelease
-from audit.plan.resolve import resolve
-from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.measurement import FindingResult
@@ -36,7 +32,7 @@ from audit.silence.drawn_words import sentences
 from audit.silence.shown import examined
 from audit.statistics.first_words import split
 from defenses.as_is import AsIs
-from tests.silence.leaking_server import NAME, Asked, Fault, same, server_of
+from tests.silence.leaking_server import NAME, Asked, Fault, prepared, same, server_of
 
 SENTENCES = 500
 Judge = Callable[..., list[FindingResult]]
@@ -44,21 +40,7 @@ Judge = Callable[..., list[FindingResult]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("planted")
-    planted, manifest = folder / "planted.jsonl", folder / "m.json"
-    api.plant("helpdesk", planted, manifest, kind=("code",), count=120, seed=5)
-    base = EMBEDDED_FOLDER / "public_model"
-    plan = resolve(
-        {
-            "defense": (f"as_is:base={base},training={planted},words={SENTENCES},served={NAME}",),
-            "attack": ("extraction:searched=0,generations=100",),
-            "model": "http://127.0.0.1:1/v1",
-            "secrets": str(manifest),
-            "device": "cpu",
-            "references": False,
-        }
-    )
-    return prepare(plan, folder / "stages")
+    return prepared(tmp_path_factory.mktemp("planted"), f"words={SENTENCES}")
 
 
 @pytest.fixture(scope="module")

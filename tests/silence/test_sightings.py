@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit import api
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.evidence import Hits, Likelihoods, Mentions, Ranks, Scores, Successes
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
@@ -23,9 +21,7 @@ from audit.measure.rehearsal import Rehearsal
 from audit.measure.release import measure_release
 from audit.measure.releases import Audited, public_model
 from audit.models.endpoint.session import EndpointRelease
-from audit.plan.resolve import resolve
 from audit.planting.beacons import Beacon
-from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.measurement import Silence
@@ -35,7 +31,7 @@ from audit.silence.planted_beacons import beacons_of
 from audit.silence.shown import examined
 from audit.silence.sightings import Asked
 from defenses.as_is import AsIs
-from tests.silence.leaking_server import NAME, server_of
+from tests.silence.leaking_server import NAME, prepared, server_of
 
 FIVE = digits(5)
 NO_CLAIM = AsIs().promise
@@ -115,22 +111,8 @@ def test_ranks_are_among_the_space_or_what_was_sampled() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("lit")
-    planted, manifest = folder / "planted.jsonl", folder / "m.json"
-    given: dict[str, Any] = {"beacons": "auto", "share": 0.3, "repetitions": "1", "seed": 5}
-    api.plant("helpdesk", planted, manifest, kind=("code",), count=120, **given)
-    base = EMBEDDED_FOLDER / "public_model"
-    plan = resolve(
-        {
-            "defense": (f"as_is:base={base},training={planted},served={NAME}",),
-            "attack": ("extraction:searched=0,generations=100",),
-            "model": "http://127.0.0.1:1/v1",
-            "secrets": str(manifest),
-            "device": "cpu",
-            "references": False,
-        }
-    )
-    return prepare(plan, folder / "stages")
+    given = {"beacons": "auto", "share": 0.3, "repetitions": "1"}
+    return prepared(tmp_path_factory.mktemp("lit"), **given)
 
 
 def lit(run: Run) -> list[Beacon]:

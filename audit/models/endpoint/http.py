@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError, first_line
 from audit.core.masking import API_KEY, api_key, without_key
+from audit.core.visible import each_text
 
 if TYPE_CHECKING:
     import ssl
@@ -249,21 +250,13 @@ def _sent(
         return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
     try:
         answer = response.json()
-        answer = _masked(answer) if len(api_key()) >= _SECRET else answer
+        if len(api_key()) >= _SECRET:  # answers are stored, and shown in reports
+            answer = each_text(answer, without_key)
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         return _Failure("answers with no JSON object", "is this the right address?", False)
     return answer
-
-
-def _masked(tree: Any) -> Any:
-    """Hide the key wherever an answer repeats it: answers are stored, and shown in reports."""
-    if isinstance(tree, str):
-        return without_key(tree)
-    if isinstance(tree, dict):
-        return {without_key(name): _masked(value) for name, value in tree.items()}
-    return [_masked(value) for value in tree] if isinstance(tree, list) else tree
 
 
 class _TooLongError(Exception):

@@ -36,7 +36,7 @@ from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
-from audit.results import own
+from audit.results import foreign
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results
 from audit.run import pipeline as running
@@ -127,7 +127,7 @@ def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
     folder = RunFolder(sweep.path / "seeds" / str(plan.seed), plan.hash)
     writing.make_folder(folder.path)
     if not (folder.stages.is_symlink() or folder.stages.exists()):
-        folder.stages.symlink_to(own.OF_A_SWEEP, target_is_directory=True)
+        folder.stages.symlink_to(foreign.OF_A_SWEEP, target_is_directory=True)
     return folder
 
 
