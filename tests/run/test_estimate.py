@@ -204,7 +204,7 @@ def alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "cost_of", lambda task, tokenizer: Cost(1e-4, 1e6))
     one = Asking(Access.DISTRIBUTION, None, 1e-4, 0.0, 0.0, 1e6)
     monkeypatch.setattr(
-        module, "askings", lambda run, chosen: [one] * (1 + len(run.tasks[chosen]) // 2)
+        module, "askings", lambda run: {c: [one] * (1 + len(t) // 2) for c, t in run.tasks.items()}
     )
 
 
@@ -278,8 +278,9 @@ def test_steps_after_the_first_are_timed() -> None:
 
 
 def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
-    run = prepared(tmp_path, defense=("submix:k=2",))
-    service, mixture = askings(run, run.plan.defenses[0])
+    run = prepared(tmp_path, defense=("submix:k=2", "dp_sgd"))
+    (service, mixture), *whole = askings(run).values()
+    assert len(whole) == 3 and all(one == whole[0] for one in whole[:2])  # trained as a whole
     assert service.remaining == 1024 and mixture.remaining is None
     assert mixture.readable == Access.SCORE and mixture.read == 0.0
     assert min(service.generated, service.scored, service.read, mixture.scored) > 0
