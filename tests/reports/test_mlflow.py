@@ -6,6 +6,7 @@ import contextlib
 import math
 import posixpath
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
@@ -30,9 +31,14 @@ class Fake(ModuleType):
         self.runs: list[SimpleNamespace] = []
         self.open: list[SimpleNamespace] = []
         self.uri = ""
+        self.experiments: list[str] = []
 
     def set_tracking_uri(self, uri: str) -> None:
         self.uri = uri
+
+    def set_experiment(self, name: str) -> None:
+        assert not self.open
+        self.experiments.append(name)
 
     @contextlib.contextmanager
     def start_run(self, run_name: str, nested: bool = False) -> Iterator[None]:
@@ -81,6 +87,31 @@ def test_a_run_for_the_audit_and_one_for_each_release(
     assert mlflow.uri == "http://localhost:5000" and mlflow.open == []
     assert (whole.name, whole.files) == (tmp_path.name, ["report.html"])
     assert [one.name for one in releases] == ["submix", "none", "as_is", "dp_sgd", "public"]
+
+
+def test_runs_sort_by_the_worst_answer_in_the_experiment_of_their_project(
+    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "my-model"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(project)]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    (project / "below").mkdir()
+    monkeypatch.chdir(project / "below")
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    assert mlflow.experiments == ["my-model"] * 2
+    alone, within = [run for run in mlflow.runs if "headline" in run.tags]
+    assert "mlflow.source.git.commit" not in alone.tags
+    assert len(within.tags["mlflow.source.git.commit"]) == 40
+    (refuted,) = [r for r in results.releases if r.claim == "refuted"]
+    assert within.metrics["worst_leak"] == 4
+    assert within.metrics["epsilon"] == refuted.guarantee.epsilon
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    assert len(mlflow.experiments) == 2  # the variable names it
 
 
 def test_metrics_with_interval_ends_parameters_and_answers(
