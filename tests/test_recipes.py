@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import chat
+from audit.corpora import writing
+from tests import builders, chat
 from tests.models.test_chat_template import MARKED
 
 PROJECT = Path(__file__).parents[1]
@@ -28,15 +29,16 @@ SMALL = """
 utility_tokens = 64
 workers = 1
 [tool.audit.planting]
-users = 12
+users = 8
 [tool.audit.training]
 epochs = 1
 """
 SWEEP = """
+corpus = "own.jsonl"
 attack = ["extraction:generations=10,searched=0"]
 format = ["json", "csv"]
 [sweep]
-defense = ["submix", "gnmax:k=2", "redaction"]
+defense = ["submix", "gnmax:k=2"]
 epsilon = [1, 8]
 seeds = [0, 1]
 [sweep.submix]
@@ -124,6 +126,7 @@ def swept(shared: Callable[..., Path]) -> Path:
     def make(folder: Path) -> None:
         (folder / "pyproject.toml").write_text(SMALL, encoding="utf-8")
         (folder / "plan.toml").write_text(SWEEP, encoding="utf-8")
+        writing.write(builders.dialogs(20).records, folder / "own.jsonl")
         done = shell(folder, "audit sweep plan.toml --output audits/tradeoff")
         (folder / "stderr").write_text(done.stderr, encoding="utf-8")
 
@@ -153,7 +156,7 @@ def test_figure_recipe_writes_its_files_and_next_names_it(swept: Path) -> None:
     asked = {(row["panel"], row["setting"], row["epsilon"]) for row in rows if row["epsilon"]}
     assert ("submix", "k = 3", "8.0") in asked and ("gnmax", "", "1.0") in asked
     told = (swept / "stderr").read_text(encoding="utf-8")
-    assert "audit figure audits/tradeoff" in told and "positive control" not in told
+    assert "audit figure audits/tradeoff" in told and "MINE.jsonl" not in told  # it was their own
     results = json.loads((swept / "audits/tradeoff/results.json").read_text(encoding="utf-8"))
     assert any(line.startswith("two seeds give intervals") for line in results["warnings"])
 

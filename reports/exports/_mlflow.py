@@ -26,7 +26,7 @@ from reports._content.page import inert, labels
 
 _LONGEST = 250  # of a name or a value, in all versions of MLflow
 _EXPERIMENT = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"}
-_WHOLE = "mlflow-skinny logs to a server or a folder; for a database run: pip install mlflow"
+_WHOLE = "mlflow-skinny logs to a server, and to no database; for one run: pip install mlflow"
 _ARTIFACTS = ("results.json", "report.html", "report.pdf", "findings.csv")
 
 
@@ -60,7 +60,7 @@ def log(results: Results, folder: Path, target: str) -> None:
                     _log_release(mlflow, clean, release)
     except Exception as error:  # a server, or the library, may raise anything
         why = without_passwords(first_line(error))
-        lacks = isinstance(error, ImportError) or "No module named" in why
+        lacks = isinstance(error, ImportError) or "unsupported URI" in why
         need = f"; {_WHOLE}" if lacks else ""
         raise UsageError(
             f"--log mlflow:…: could not be logged ({why}){need}; the run is kept"

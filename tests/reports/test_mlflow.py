@@ -175,3 +175,30 @@ def test_an_error_of_the_server_is_one_line_without_its_password(
         _mlflow.log(results, tmp_path, "mlflow:https://me:hunter2@tracker.example")
     assert "https://…@tracker.example/" in str(error.value)
     assert "hunter2" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_a_lean_mlflow_lacks_is_named(
+    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str) -> None:
+        raise RuntimeError("got unsupported URI 'sqlite:///x.db'")
+
+    monkeypatch.setattr(mlflow, "set_experiment", refuse)
+    with pytest.raises(UsageError, match=r"pip install mlflow; the run is kept"):
+        _mlflow.log(results, tmp_path, "mlflow:sqlite:///x.db")
+
+
+@pytest.mark.filterwarnings("ignore")  # of another library
+def test_real_mlflow_has_one_experiment_and_a_parent_with_metrics(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    (tmp_path / "report.html").write_text("a report")
+    for _ in range(2):
+        _mlflow.log(results, tmp_path, f"mlflow:{tmp_path / 'runs'}")
+    (one,) = [e for e in real.search_experiments() if e.name != "Default"]
+    runs = real.MlflowClient().search_runs([one.experiment_id])
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    assert (len(parents), len(runs)) == (2, 2 * (1 + len(results.releases)))
+    assert {run.data.metrics["worst_leak"] for run in parents} == {4.0}
