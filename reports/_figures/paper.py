@@ -170,7 +170,8 @@ def _row(
     if by == DEFENSE:
         panel, name = release.defense, name.removeprefix(release.defense).strip()
     else:
-        panel = f"{wording.spelled(by)} = {wording.setting(release.parameters.get(by))}"
+        value = wording.setting(release.parameters.get(by))
+        panel = f"{'ε' if by == EPSILON else wording.spelled(by)} = {value}"
     finite = claim.epsilon is not None and 0 < claim.epsilon < math.inf
     return Row(
         panel,
@@ -283,7 +284,7 @@ def _paint(page: Canvas, figure: Paper, rows: int) -> None:
     for axes, name in zip(grid.flat, names, strict=False):
         mine = [row for row in figure.rows if row.panel == name and not row.reference]
         _panel(axes, mine, figure, keys, entries)
-        axes.set_title(f"{wording.clip(name, 40)} (n = {_over(mine)})", color=svg.INK)
+        axes.set_title(f"{wording.clip(name, 22)} (n = {_over(mine)})", color=svg.INK)
     for axes in list(grid.flat)[len(names) :]:
         axes.set_axis_off()
     page.supxlabel(figure.across)
@@ -318,7 +319,8 @@ def _panel(
                 low, high = up.inside(*(row.y.ci or (row.value, row.value)))
                 axes.axhspan(low, high, color=svg.RULE, lw=0)
                 entries.setdefault(
-                    key, axes.axhline(row.value, **{**_style_of(index), "marker": ""})
+                    key,
+                    axes.axhline(row.value, **{**_style_of(index), "marker": "", "linestyle": "-"}),
                 )
     for row in figure.rows:
         if row.reference:

@@ -62,7 +62,7 @@ def test_a_measure_over_a_measure_joins_nothing(sweep: Results) -> None:
 
 def test_by_a_parameter_curves_keep_apart_what_else_differs(sweep: Results) -> None:
     one = paper(sweep, "perplexity", "hit_rate", "epsilon")
-    assert one.panels == ["epsilon = 1", "epsilon = 8", "epsilon = none"]
+    assert one.panels == ["ε = 1", "ε = 8", "ε = none"]
     assert {row.setting for row in one.rows} == {"submix", "dp_sgd", "redaction", "none", "public"}
 
 
