@@ -38,6 +38,8 @@ EPSILON, DEFENSE = "epsilon", "defense"
 KINDS_DIFFER = "ε of different kinds are different promises: compare curves of one kind only."
 _CONTROLS = ("positive control", "null control")
 _LEVELS = {"none": (0, (5, 2)), "public": (0, (1.5, 1.5))}  # of references
+_MARKS = "X*<>ph"  # of curves beyond those of the style sheet
+_STYLES, _PANELS = 12, 24  # at most, in a figure
 _COLUMNS = 3  # panels in a row
 _WIDTH, _HEIGHT, _LINE = 6.75, 1.9, 0.19  # inches: a text's width, a row of panels, a legend's line
 _STYLE = Path(__file__).parents[1] / "_templates" / "figures.mplstyle"
@@ -109,7 +111,7 @@ class Paper:
         """State what must stand below the figure."""
         most = max(row.seeds for row in self.rows)
         methods = dict.fromkeys(row.y.method for row in self.rows if row.y.ci is not None)
-        kinds = {row.kind for row in self.rows if row.kind and row.x is not None}
+        kinds = {row.kind for row in self.rows if row.x is not None and row.claimed is not None}
         lines = [f"{self.up} over {self.across}; n = {_over(self.rows)}."]
         lines += [f"Intervals: {'; '.join(methods)}."] if methods else []
         lines += [KINDS_DIFFER] if len(kinds) > 1 else []
@@ -153,10 +155,23 @@ def paper(results: Results, x: str, y: str, by: str) -> Paper:
     if not any(row.x is not None and not row.reference for row in rows):
         raise UsageError(f"figure: no setting has both {x} and {y}; choose another --x or --y")
     first = [row.panel for row in rows]
+    _check_few(rows, by)
     across = "ε claimed (nats)" if x == EPSILON else _titled(x)
     rows.sort(key=lambda row: (row.reference, first.index(row.panel), row.setting, _left(row)))
     name = re.sub(r"[^\w.-]+", "_", f"{y}-over-{x}")
     return Paper(tuple(rows), across, _titled(y), name, joined=swept)
+
+
+def _check_few(rows: Sequence[Row], by: str) -> None:
+    """Raise UsageError where two curves would look alike, or panels would not fit a page."""
+    curves = len({_key(row) for row in rows if not row.reference})
+    panels = len({row.panel for row in rows if not row.reference})
+    for count, most, what in ((curves, _STYLES, "curves"), (panels, _PANELS, "panels")):
+        if count > most:
+            raise UsageError(
+                f"--by {by}: makes {count} {what}, and a figure has room for {most}; choose "
+                "another --by, or a smaller sweep"
+            )
 
 
 def _left(row: Row) -> float:
@@ -172,11 +187,11 @@ def _row(
     else:
         value = wording.setting(release.parameters.get(by))
         panel = f"{'ε' if by == EPSILON else wording.spelled(by)} = {value}"
-    finite = claim.epsilon is not None and 0 < claim.epsilon < math.inf
+    promise = "ε unknown" if claim.epsilon is None else f"ε {kind(release)}"
     return Row(
         panel,
         release.defense if release.reference else name,
-        f"ε {kind(release)}" if finite else "",
+        promise if claim.epsilon != math.inf else "no ε promised",
         float(asked) if isinstance(asked, (int, float)) else None,
         claim.epsilon,
         None if release.reference else x,
@@ -212,8 +227,8 @@ def _reader(
         return lambda release: _finite(release.utility.get(name))
     if len(alike) != 1:
         every = [*places, *map(".".join, found)]
-        several = f"; it may be {', '.join(map('.'.join, alike))}"
-        hint = several if alike else did_you_mean(name, every)
+        choice = f"; it may be {', '.join(map('.'.join, alike))}"
+        hint = choice if alike else did_you_mean(name, every)
         raise UsageError(f"{option} {name}: is no measure of this run{hint}")
 
     def read(release: ReleaseResult) -> Measured | None:
@@ -244,7 +259,7 @@ def _place(releases: Sequence[ReleaseResult], x: str) -> Callable[[ReleaseResult
         value = release.guarantee.epsilon if x == EPSILON else release.parameters.get(x)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             return None
-        return Point(float(value), 0.0) if 0 < value < math.inf else None
+        return Point(float(value), 0.0) if math.isfinite(value) else None
 
     return place
 
@@ -262,10 +277,8 @@ def drawn(figure: Paper, form: str) -> bytes:
         warnings.filterwarnings("ignore", "Glyph")
         page = Canvas(figsize=size, facecolor="white")
         _paint(page, figure, rows)
-        nothing = (
-            {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else {}
-        )
-        page.savefig(sink, format=form, dpi=300, facecolor="white", metadata=nothing)
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+        page.savefig(sink, format=form, dpi=300, facecolor="white", metadata=undated)
     return sink.getvalue()
 
 
@@ -273,7 +286,7 @@ def _key(row: Row) -> str:
     """Name what the legend tells apart: references by name, else parameters and kind of ε."""
     if row.reference:
         return f"{row.setting} ({words.quantity(row.value, row.y.unit)})"
-    return ", ".join(filter(None, [row.setting, row.kind or "no ε promised"]))
+    return ", ".join(filter(None, [row.setting, row.kind]))
 
 
 def _paint(page: Canvas, figure: Paper, rows: int) -> None:
@@ -302,9 +315,8 @@ def _panel(
     ends = [p.x for p in placed]
     across = lines.scale([*ends, max(ends) * 1.03], [b for p in placed for b in p.across or ()])
     every = [row.value for row in figure.rows]
-    up = lines.scale(
-        every, [b for row in figure.rows for b in row.y.ci or ()], figure.rows[0].y.unit
-    )
+    bounds = [bound for row in figure.rows for bound in row.y.ci or ()]
+    up = lines.scale(every, bounds, figure.rows[0].y.unit)
     canvas.across(axes, across)
     canvas.up(axes, up)
     for index, key in enumerate(keys):
@@ -318,10 +330,8 @@ def _panel(
             if row.x is None:
                 low, high = up.inside(*(row.y.ci or (row.value, row.value)))
                 axes.axhspan(low, high, color=svg.RULE, lw=0)
-                entries.setdefault(
-                    key,
-                    axes.axhline(row.value, **{**_style_of(index), "marker": "", "linestyle": "-"}),
-                )
+                whole = {**_style_of(index), "marker": "", "linestyle": "-"}
+                entries.setdefault(key, axes.axhline(row.value, **whole))
     for row in figure.rows:
         if row.reference:
             dash: dict[str, Any] = {"color": svg.MUTED, "lw": 1.2, "ls": _LEVELS[row.setting]}
@@ -333,8 +343,10 @@ def _across(point: Point) -> float:
 
 
 def _style_of(index: int) -> dict[str, Any]:
+    """Return one of `_STYLES` styles, which differ by dash, by colour and by mark."""
     every = list(rcParams["axes.prop_cycle"])
-    return dict(every[index % len(every)])
+    one = dict(every[index % len(every)])
+    return one if index < len(every) else {**one, "marker": _MARKS[index - len(every)]}
 
 
 # ------------------------------------------------------------------- the table

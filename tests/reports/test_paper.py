@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from xml.etree import ElementTree
 
 import pytest
 
 from audit.core.errors import UsageError
-from audit.results.schema import Results
+from audit.results.schema import ReleaseResult, Results
+from reports._figures import paper as module
 from reports._figures.paper import KINDS_DIFFER, Paper, files, paper
+from tests import by_hand as make
 
 
 def texts(svg: bytes) -> list[str]:
@@ -79,6 +82,31 @@ def test_what_is_not_there_is_one_line(
 ) -> None:
     with pytest.raises(UsageError, match=problem):
         paper(sweep, x, y, by)
+
+
+def test_unknown_none_and_zero_promises_are_three_kinds() -> None:
+    def one(name: str, epsilon: float | None) -> ReleaseResult:
+        use = {"perplexity": make.perplexity(9.0)}
+        return make.release(name, make.guarantee(epsilon), make.finding(0.1), utility=use)
+
+    run = make.run(one("as_is", None), one("none", math.inf), one("uniform", 0.0), one("x", 2.0))
+    rows = {row.panel: row for row in paper(run, "epsilon", "perplexity", "defense").rows}
+    assert [rows[name].kind for name in ("as_is", "none")] == ["ε unknown", "no ε promised"]
+    assert rows["uniform"].kind == rows["x"].kind and rows["uniform"].kind.startswith("ε per")
+    assert [rows[n].x is None for n in ("as_is", "none", "uniform", "x")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_more_curves_than_styles_are_refused(
+    sweep: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_STYLES", 2)
+    with pytest.raises(UsageError, match="makes 3 curves, and a figure has room for 2"):
+        paper(sweep, "epsilon", "perplexity", "defense")
 
 
 @pytest.mark.parametrize("name", ["hostile", "hostile_four"])
