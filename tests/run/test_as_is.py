@@ -101,6 +101,11 @@ def test_dry_run_states_own_delta_and_missing_control(
     code, said, _ = audit(*command(made, tmp_path / "out", "--dry-run", defense=defense))
     assert code == 0
     assert "at its own δ = 0.1 they can refute" in said and "is not below 1/N (N = 16)" in said
+    assert (
+        "116 records of 16 users, as its manifest counts them; 16 planted users decided by coin"
+        in said
+    )
+    assert "policy" not in said  # which marks nothing where no text is here
     assert "note: no positive control" in said
 
 

@@ -292,9 +292,11 @@ def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
 # steps
 
 
-def reported(*calls: tuple[str, float], expected: dict[str, float]) -> list[tuple[str, float]]:
+def reported(
+    *calls: tuple[str, float], expected: dict[str, float], before: int = 0
+) -> list[tuple[str, float]]:
     seen: list[tuple[str, float]] = []
-    steps = Steps(lambda label, share: seen.append((label, share)), expected)
+    steps = Steps(lambda label, share: seen.append((label, share)), expected, before=before)
     for label, share in calls:
         steps(label, share)
     return seen
@@ -304,6 +306,8 @@ def test_steps_are_numbered_in_the_order_they_begin() -> None:
     seen = reported(("b", 0.5), ("a", 0.1), ("b", 1.0), expected={"a": 1.0, "b": 1.0})
     labels = [label for label, _ in seen if label != WHOLE]
     assert labels == ["1 of 2: b", "2 of 2: a", "1 of 2: b"]
+    resumed = reported(("b", 0.5), ("a", 1.0), expected={"a": 1.0, "b": 1.0}, before=7)
+    assert [label for label, _ in resumed if label != WHOLE] == ["8 of 9: b", "9 of 9: a"]
 
 
 def test_steps_of_one_label_follow_each_other() -> None:
