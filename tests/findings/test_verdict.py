@@ -492,9 +492,7 @@ def test_an_answer_carries_what_it_was_given_on() -> None:
     assert result.roc == ((0.0, 0.2), (1.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    ("given", "guarantee", "words"),
-    [
+WHY: list[tuple[Measurement, Guarantee, list[str]]] = [
         (finding(), promise(2.0), ["30 of 100 generations were planted secrets", "0 were twins'",
          "ε = 2 nats", "at least 3.0", "adjusted p = 1.4e-20"]),
         (finding(v=MOST), promise(2.0), ["is not refuted", "at least 0.6"]),
@@ -520,12 +518,14 @@ def test_an_answer_carries_what_it_was_given_on() -> None:
         (finding(None, None, **{**UNMEASURED, "observation": "So few say nothing."}), promise(2.0),
          ["So few say nothing."]),
         (finding(p=0.001, v=R - 5), promise(1.9, delta=1e-6), ["is not refuted"]),
-    ],
-)  # fmt: skip
-def test_sentences_say_why(given: Measurement, guarantee: Guarantee, words: list[str]) -> None:
-    result = answered(given, guarantee)
-    sentence = f"{result.sentence} {result.claim_sentence}"
-    assert all(word in sentence for word in words), sentence
+    ]  # fmt: skip
+
+
+def test_sentences_say_why() -> None:
+    for given, guarantee, words in WHY:
+        result = answered(given, guarantee)
+        sentence = f"{result.sentence} {result.claim_sentence}"
+        assert all(word in sentence for word in words), sentence
 
 
 def test_more_than_chance_is_said_before_what_the_control_did() -> None:
