@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,9 +19,13 @@ from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerFast, logging
 
 from audit.core.digest import sha256_of_file
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
+from audit.core.machine import memory
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.core.time_limit import in_time
+from audit.core.tokenizer_process import process_of
 from audit.models import gguf_file
 from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
@@ -33,6 +37,7 @@ from audit.models.lstm import Architecture, untrained
 EMBEDDED = "embedded"
 LSTM = "lstm"
 USUAL = 512  # tokens that are read at once, unless a plan asks for more
+_COPY = "copy its files again"
 _SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
@@ -81,6 +86,12 @@ def _describe(name: str, path: Path) -> ModelFolder:
                 "save the model again with safe_serialization=True"
             )
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
+    size = sum(file.stat().st_size for file in weights)
+    if size > memory():
+        raise UsageError(
+            f"{path}: its weights take {size / 2**30:,.0f} GB, more memory than there is; give a "
+            "smaller model"
+        )
     check_folder(path, config)
     if config.get("quantization_config"):
         raise UsageError(
@@ -208,24 +219,37 @@ def count_parameters(file: Path) -> int:
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
     check_tokenizer(folder.path)
+    cls, what = _tokenizer_class(folder.path), f"{folder.path}: loading the tokenizer"
+    named = {"local_files_only": True, "trust_remote_code": False}
     try:
-        inner = _tokenizer_class(folder.path).from_pretrained(
-            folder.path, local_files_only=True, trust_remote_code=False
-        )
+        inner = in_time(lambda: cls.from_pretrained(folder.path, **named), 120, what, _COPY)
+    except UsageError:
+        raise
     except Exception as error:  # tokenizers raise errors of any class
         raise UsageError(
             f"{folder.path}: the tokenizer cannot be loaded ({first_line(error)})"
         ) from None
     inner.model_max_length = sys.maxsize  # no warning: long texts are cut later
-    if not inner.encode("0", add_special_tokens=False):
-        raise UsageError(
-            f"{folder.path}: the tokenizer turns text into no tokens; copy its files again"
-        )
+    strange = folder.path != EMBEDDED_FOLDER / "public_model"
+    if not _probed(inner, strange):
+        raise UsageError(f"{folder.path}: the tokenizer turns text into no tokens; {_COPY}")
     stop = inner.eos_token_id
     if stop is None:
         raise UsageError(f"{folder.path}: the tokenizer has no end-of-text token")
     start = inner.bos_token_id if inner.bos_token_id is not None else stop
-    return TextTokenizer(inner, start=int(start), stop=int(stop), goes_on=folder.chat)
+    return TextTokenizer(inner, int(start), int(stop), goes_on=folder.chat, strange=strange)
+
+
+def _probed(inner: Any, strange: bool) -> Sequence[int]:
+    """Return the tokens of a digit; a stranger's tokenizer neither cuts nor pads from then on."""
+    if not (strange and inner.is_fast):
+        found: list[int] = inner.encode("0", add_special_tokens=False)
+        return found
+    fast = inner.backend_tokenizer
+    fast.no_truncation()
+    fast.no_padding()
+    ((ids, _),) = process_of(fast).read(["0"])
+    return ids
 
 
 def _tokenizer_class(folder: Path) -> Any:
