@@ -231,8 +231,14 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
         ) from None
     inner.model_max_length = sys.maxsize  # no warning: long texts are cut later
     strange = folder.path != EMBEDDED_FOLDER / "public_model"
-    if not _probed(inner, strange):
+    digit, sentence = _probed(inner, ["0", "My code is 0."], strange)
+    if not digit:
         raise UsageError(f"{folder.path}: the tokenizer turns text into no tokens; {_COPY}")
+    if set(sentence) <= {inner.unk_token_id}:
+        raise UsageError(  # some libraries make an empty tokenizer of a folder without one
+            f"{folder.path}: the tokenizer knows no word; copy its files (tokenizer.json, "
+            "tokenizer.model) into the folder"
+        )
     stop = inner.eos_token_id
     if stop is None:
         raise UsageError(f"{folder.path}: the tokenizer has no end-of-text token")
@@ -240,16 +246,14 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     return TextTokenizer(inner, int(start), int(stop), goes_on=folder.chat, strange=strange)
 
 
-def _probed(inner: Any, strange: bool) -> Sequence[int]:
-    """Return the tokens of a digit; a stranger's tokenizer neither cuts nor pads from then on."""
+def _probed(inner: Any, texts: list[str], strange: bool) -> list[Sequence[int]]:
+    """Return the tokens of texts; a stranger's tokenizer neither cuts nor pads from then on."""
     if not (strange and inner.is_fast):
-        found: list[int] = inner.encode("0", add_special_tokens=False)
-        return found
+        return [inner.encode(text, add_special_tokens=False) for text in texts]
     fast = inner.backend_tokenizer
     fast.no_truncation()
     fast.no_padding()
-    ((ids, _),) = process_of(fast).read(["0"])
-    return ids
+    return [ids for ids, _ in process_of(fast).read(texts)]
 
 
 def _tokenizer_class(folder: Path) -> Any:
