@@ -141,5 +141,18 @@ def _next(folder: Path, shown: str, results: Results) -> list[str]:
         f"  {opener} {shlex.quote(str(folder / shown))}",
         f"  audit gate {here}",
         *(() if any(r.defense == "none" for r in results.releases) else (_WITH_CONTROL,)),
+        *_remedies(results),
         "  audit run --corpus MINE.jsonl --defense submix --attack extraction --dry-run",
     ]
+
+
+def _remedies(results: Results) -> list[str]:
+    """Name what trains what may close a leak, unless it was trained already."""
+    from audit.core.terms import Leaked
+    from audit.run.limitations import CLOSES
+
+    commands = [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
+    audited = [r for r in results.releases if not r.reference]
+    if not commands and [r.leaked for r in audited] == [Leaked.LEAK]:
+        commands = ["the same with --remedies"]
+    return [f"  {command}: what may close the leak" for command in commands]

@@ -279,6 +279,22 @@ def test_folder_of_mails_is_one_corpus(tmp_path: Path) -> None:
     assert pairs(tmp_path) == MAILED
 
 
+def test_headers_are_read_as_mail_programs_show_them(tmp_path: Path) -> None:
+    """Encoded words, folded lines, a name with a comma, an attachment before the text."""
+    (tmp_path / "m.eml").write_bytes(
+        b"From: =?utf-8?q?Lee=2C_J=C3=B6rg?= <jl@example.com>\n"
+        b"Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n =?utf-8?q?_an_alle?= und\n jeden\n"
+        b"References: <1@x>\n <2@x>\nMIME-Version: 1.0\n"
+        b'Content-Type: multipart/mixed; boundary="b"\n\n'
+        b"--b\nContent-Type: text/plain\nContent-Disposition: attachment\n\nnot this\n"
+        b"--b\nContent-Type: text/plain; charset=latin-1\n\nF\xfcr dich\n--b--\n"
+    )
+    (record,) = read(str(tmp_path), EMBEDDED_FOLDER).records
+    assert (record.user, record.text) == ("jl@example.com", "Grüße an alle und jeden\n\nFür dich")
+    (record,) = read(str(tmp_path), EMBEDDED_FOLDER, Reading(user="thread")).records
+    assert record.user == "<1@x>"
+
+
 def test_mail_of_unknown_charset_is_read(tmp_path: Path) -> None:
     head = b"From: a@b.example\nContent-Type: text/plain; charset=nobody-knows\n\n"
     (tmp_path / "m.eml").write_bytes(head + "für dich".encode())
