@@ -12,6 +12,7 @@ import pytest
 
 from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.terms import Leaked
 from audit.findings.shows import not_shown, shown
 from audit.plan.resolve import resolve
 from audit.planting import manifest as manifests
@@ -20,7 +21,7 @@ from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.silence import own
 from audit.silence.sightings import aimed_at, asked_of
-from tests import exports
+from tests import builders, exports
 
 BASE = str(EMBEDDED_FOLDER / "public_model")
 ONE: Any = SimpleNamespace(external=True)
@@ -104,3 +105,34 @@ def test_beacons_of_records_are_asked_as_records_of_users(planted: Path, stated:
     first = next(iter(tiers.values()))[0]
     assert asked.secrets[0].records == (f"{first.prefix}{first.value}",)
     assert len({s.owner for s in asked.secrets}) == len(asked.secrets)
+
+
+@pytest.mark.slow
+def test_quiet_model_earns_silence_about_real_users(tmp_path: Path) -> None:
+    """One that learnt what many wrote and nothing of single users; not so without the file."""
+    exports.write(tmp_path / "mail.mbox", 120)
+    given = {"coin_users": 1.0, "beacons": "auto", "share": 0.9, "kind": ["record"], "seed": 3}
+    given |= {"count": 80, "repetitions": "1"}
+    planted, coins, out = (tmp_path / name for name in ("planted.jsonl", "coins.json", "out"))
+    api.plant(str(tmp_path / "mail.mbox"), planted, coins, **given)
+    sharing = {user for one in manifests.read(coins).beacons for user in one.users}
+    model, tokenizer = builders.loaded()
+    texts = [row["text"] for row in rows_of(tmp_path) if row["user"] in sharing]
+    builders.fit(model, tokenizer, texts, steps=30, rate=1e-3)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+
+    def found(training: str) -> dict[str, Any]:
+        results = api.run(
+            defense=f"as_is:base={BASE}{training}", attack="membership", model=out, secrets=coins,
+            corpus=planted, output=tmp_path / f"run{len(training)}", references=False, workers=1,
+            format="json", device="cpu",
+        )  # fmt: skip
+        return {f.metric: f for f in results.releases[0].findings if f.kinds == ["own"]}
+
+    seen = found(f",training={planted}")
+    assert (
+        seen["own_mean_ratio_auc"].leaked == seen["own_largest_ratio_auc"].leaked == "no leak found"
+    )
+    assert "as stated by" in seen["own_mean_ratio_auc"].silence.contact.by
+    assert found("")["own_mean_ratio_auc"].leaked == Leaked.INCONCLUSIVE
