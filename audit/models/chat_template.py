@@ -19,7 +19,7 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from audit.core.chat import ASSISTANT, USER, conversation
+from audit.core.chat import ASSISTANT, PLAIN, USER, Manner, conversation
 from audit.core.corpus import Frame, Message
 from audit.core.errors import UsageError, first_line
 from audit.core.model import TextTokenizer
@@ -119,15 +119,16 @@ class ChatTemplate:
             place = end + len(around[turn + 1])
         return ()
 
-    def frame(self, turn: str, alone: bool) -> Frame:
+    def frame(self, turn: str, alone: bool, manner: Manner = PLAIN) -> Frame:
         """Write the conversation around a planted secret. Raises UsageError.
 
-        turn: whose it is. alone: whether the loss is of the assistant's turns alone.
+        turn: whose it is. alone: whether the loss is of the assistant's turns alone. manner: of the
+            conversation.
         """
         held = _HELD.format(0)
-        parts = self.text(conversation(turn, held), self.folder).split(held)
+        parts = self.text(conversation(turn, held, manner), self.folder).split(held)
         probe = "My code is #1."
-        framed = self.text(conversation(turn, probe), self.folder)
+        framed = self.text(conversation(turn, probe, manner), self.folder)
         if len(parts) != 2 or probe.join(parts) != framed:
             raise UsageError(
                 f"{self.folder}: the chat template changes what is said, so no secret can be "

@@ -17,6 +17,7 @@ from audit.results.schema import (
     Results,
 )
 from reports._content import unmeasured, verdicts, wording
+from reports._content.closing import closing
 from reports._content.worst import MOST_ROWS
 
 LINES = 25  # of the table, beside a picture of at most ROWS rows; each further one takes two
@@ -107,18 +108,22 @@ def summary(results: Results, names: list[str]) -> Summary:
 def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> list[str]:
     """State what shows each condition of "no leak found", or why it is not shown.
 
-    Of more than MOST_SPELLED audited releases, the first missing one of each on one line.
+    Of more than MOST_SPELLED audited releases, the first missing one of each on one line. Beside a
+    leak, what in this run closes it.
     """
     silence = release.silence
     if release.reference or silence is None:
         return []
     links = {"Contact": silence.contact, "Sight": silence.sight, "Reach": silence.reach}
+    closes = [wording.clip(line, 240) for line in [closing(release, releases)] if line]
     if sum(not one.reference for one in releases) > MOST_SPELLED:
         missing = (n for n, link in links.items() if link.state == Shown.NOT_SHOWN)
         name = next(missing, "")
-        return [_condition(name, links[name]) if name else "Contact, sight and reach: shown."]
+        shown = _condition(name, links[name]) if name else "Contact, sight and reach: shown."
+        return [shown, *closes]
     if silence.sight.state == Shown.NOT_NEEDED:
-        return [_condition("Contact", silence.contact), "Sight, reach: not needed beside a leak."]
+        spared = "Sight, reach: not needed beside a leak."
+        return [_condition("Contact", silence.contact), spared, *closes]
     return [_condition(name, link) for name, link in links.items()]
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import mailbox
+import time
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
@@ -21,6 +22,8 @@ from audit.corpora import tables
 from audit.corpora.loading import load, read
 from audit.corpora.mail import NOTE
 from audit.corpora.reading import Reading, RecordForm, UserForm
+from audit.corpora.shared_text import shared_text
+from tests import exports
 
 ROWS: list[dict[str, Any]] = [
     {"text": 'The "parcel", 7 March.\nIt is late.', "user": "ann", "split": "train"},
@@ -278,6 +281,35 @@ def test_folder_of_mails_is_one_corpus(tmp_path: Path) -> None:
     for number, message in enumerate(MAILS):
         (tmp_path / f"{number}.eml").write_bytes(bytes(message))
     assert pairs(tmp_path) == MAILED
+
+
+def test_headers_are_read_as_mail_programs_show_them(tmp_path: Path) -> None:
+    """Encoded words, folded lines, a name with a comma, an attachment before the text."""
+    (tmp_path / "m.eml").write_bytes(
+        b"From: =?utf-8?q?Lee=2C_J=C3=B6rg?= <jl@example.com>\n"
+        b"Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n =?utf-8?q?_an_alle?= und\n jeden\n"
+        b"References: <1@x>\n <2@x>\nMIME-Version: 1.0\n"
+        b'Content-Type: multipart/mixed; boundary="b"\n\n'
+        b"--b\nContent-Type: text/plain\nContent-Disposition: attachment\n\nnot this\n"
+        b"--b\nContent-Type: text/plain; charset=latin-1\n\nF\xfcr dich\n--b--\n"
+    )
+    (record,) = read(str(tmp_path), EMBEDDED_FOLDER).records
+    assert (record.user, record.text) == ("jl@example.com", "Grüße an alle und jeden\n\nFür dich")
+    (record,) = read(str(tmp_path), EMBEDDED_FOLDER, Reading(user="thread")).records
+    assert record.user == "<1@x>"
+
+
+@pytest.mark.calibration
+def test_twenty_megabytes_of_mail_are_read_in_a_minute(tmp_path: Path) -> None:
+    """As dry runs read them, of many small messages, which take longer than few large ones."""
+    exports.write(tmp_path / "some.mbox", 200)
+    some = (tmp_path / "some.mbox").read_bytes()
+    (tmp_path / "all.mbox").write_bytes(some * (20_000_000 // len(some)))
+    began = time.process_time()
+    found = read(str(tmp_path / "all.mbox"), EMBEDDED_FOLDER)
+    assert len(found.records) > 20_000 and shared_text(found.records).quoted
+    assert time.process_time() - began < 60
+    assert any(note.startswith("read in") for note in found.notes)
 
 
 def test_mail_of_unknown_charset_is_read(tmp_path: Path) -> None:
