@@ -175,6 +175,7 @@ def test_imports_stand_at_the_top():
     }
     drawing = {"reports", "reports._content.comparison", "reports._figures"}
     slow = {
+        "attacks.texts.naming",
         "audit.accounting.composition",
         "audit.accounting.gaussians",
         "audit.accounting.moments",
