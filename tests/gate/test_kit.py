@@ -169,7 +169,7 @@ CHANGES = {  # of a pull request: what it commits, and how the job ends
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("kit", ["github", "gitlab"])
+@pytest.mark.parametrize("kit", ["gitlab", pytest.param("github", marks=pytest.mark.full)])
 def test_pull_request_cannot_weaken_its_gate(
     shell: Shell, job: Path, kit: str, change: str
 ) -> None:
