@@ -166,6 +166,9 @@ def test_tutorial_quotes_its_own_output() -> None:
     page = made.PAGE.read_text(encoding="utf-8")
     assert len(made.QUOTED.findall(page)) > 5
     assert made.unquoted(page) == []
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    (result,) = re.findall(r"```text\n(submix: .*?)```", readme, re.S)
+    assert " ".join(result.split("\n")).strip() in page
     assert (
         made.unquoted(page.replace("(hit rate 0 of 100, und", "(hit rate 1 of 100, und", 1)) != []
     )
