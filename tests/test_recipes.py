@@ -115,7 +115,7 @@ def test_ci_recipe_gates_against_its_first_baseline(tmp_path: Path) -> None:
         assert re.search(compared, said, re.M), said
     assert "matches no" not in said and "waives nothing" not in said
     junit = (tmp_path / "audits/ci/junit.xml").read_text(encoding="utf-8")
-    assert f"limit/submix/{name}.hit_rate" in junit
+    assert f'classname="audit.submix.limit" name="limit/{name}.hit_rate"' in junit
 
 
 @pytest.fixture(scope="module")
