@@ -155,7 +155,7 @@ def test_the_summary_is_appended_where_github_asks(
     for _ in range(2):
         audit("gate", "run")
     text = (calm / "summary.md").read_text("utf-8")
-    assert text.startswith("before\n### gate") and text.count("### gate") == 2
+    assert text.startswith("before\n**NO LEAK FOUND") and text.count("### gate") == 2
 
 
 def refused(done: Done) -> str:

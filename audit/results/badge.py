@@ -1,0 +1,111 @@
+"""The badge: one verdict over a release, a run or a sweep; every page and summary shows it first.
+
+It is derived from the judged findings whenever it is shown, so that no file can contradict them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from audit.core.terms import Leaked, OnClaim
+from audit.results.schema import Cell, FindingResult, ReleaseResult, Results
+
+Joined = ReleaseResult | Cell
+
+
+class Badge(StrEnum):
+    """All verdicts, the worst first."""
+
+    REFUTED = "CLAIM REFUTED"
+    LEAK = "LEAK"
+    PERMITTED = "LEAK, CLAIM NOT REFUTED"
+    INSIDERS = "LEAK TO INSIDERS"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NONE_FOUND = "NO LEAK FOUND"
+
+    @property
+    def rank(self) -> int:
+        """The place in the order of all pages: 0 is the worst."""
+        return list(Badge).index(self)
+
+    @property
+    def sentence(self) -> str:
+        """What the verdict means for a release, in at most twenty words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Badge.REFUTED: "More was measured than the promise allows. Do not ship it under this promise.",
+    Badge.LEAK: "An attack found out what it was trained on. Do not ship it as it is.",
+    Badge.PERMITTED: "It leaks, and no more was shown than it promises. Ship it only if that much "
+    "may leak.",
+    Badge.INSIDERS: "Whoever reads more than the release gives found out what it was trained on. "
+    "Do not give more.",
+    Badge.INCONCLUSIVE: "This run cannot say whether it leaks. That is not a pass.",
+    Badge.NONE_FOUND: "These attacks found no leak, and would have found a large one. Others may "
+    "find one.",
+}
+_OF_FINDING = {
+    Leaked.LEAK: Badge.LEAK,
+    Leaked.INSIDERS: Badge.INSIDERS,
+    Leaked.NONE_FOUND: Badge.NONE_FOUND,
+}
+
+
+def of_finding(finding: FindingResult) -> Badge:
+    """Return the verdict of one finding; what was not measured is inconclusive."""
+    if finding.claim == OnClaim.REFUTED:
+        return Badge.REFUTED
+    if finding.leaked == Leaked.LEAK and finding.claim == OnClaim.NOT_REFUTED:
+        return Badge.PERMITTED
+    return _OF_FINDING.get(finding.leaked, Badge.INCONCLUSIVE)
+
+
+def of_release(joined: Joined) -> Badge:
+    """Return the verdict of a release, or of a setting of a sweep over its seeds.
+
+    It is never milder than a leak or a refutation of any finding. A leak counts as permitted only
+    where each attack that leaks has also tested the claim by a measure that leaks.
+    """
+    found = {of_finding(finding) for finding in joined.findings}
+    if joined.claim == OnClaim.REFUTED or Badge.REFUTED in found:
+        return Badge.REFUTED
+    leaking = [f for f in joined.findings if f.leaked == Leaked.LEAK]
+    if leaking or joined.leaked == Leaked.LEAK:
+        tested = {f.attack for f in leaking if f.claim == OnClaim.NOT_REFUTED}
+        permitted = bool(tested) and tested == {f.attack for f in leaking}
+        return Badge.PERMITTED if permitted else Badge.LEAK
+    if joined.leaked == Leaked.INSIDERS or Badge.INSIDERS in found:
+        return Badge.INSIDERS
+    return Badge.NONE_FOUND if joined.leaked == Leaked.NONE_FOUND else Badge.INCONCLUSIVE
+
+
+def of_results(results: Results) -> Badge:
+    """Return the verdict of a run or a sweep: the worst of what it audits.
+
+    Controls do not count, unless there is nothing else. What is not complete, or empty, has found
+    no more than it says: it is inconclusive at best.
+    """
+    worst = min((of_release(joined) for joined in audited(results)), key=_rank, default=None)
+    best = Badge.NONE_FOUND if results.status == "complete" else Badge.INCONCLUSIVE
+    return Badge.INCONCLUSIVE if worst is None else min(worst, best, key=_rank)
+
+
+def audited(results: Results) -> Sequence[Joined]:
+    """List what a run audits: its settings over all seeds, or its releases without controls."""
+    if results.sweep is not None:
+        cells = results.sweep.cells
+        subjects = [c for c in cells if not results.releases[c.releases[0]].reference]
+        return subjects or cells
+    return [r for r in results.releases if not r.reference] or results.releases
+
+
+def line(results: Results) -> str:
+    """Write the verdict of a run with its sentence, for a terminal."""
+    verdict = of_results(results)
+    return f"{verdict}: {verdict.sentence}"
+
+
+def _rank(verdict: Badge) -> int:
+    return verdict.rank
