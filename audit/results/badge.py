@@ -36,15 +36,15 @@ class Badge(StrEnum):
 
 
 _SENTENCES = {
-    Badge.REFUTED: "More was measured than the promise allows. Do not ship it under this promise.",
-    Badge.LEAK: "An attack found out what it was trained on. Do not ship it as it is.",
-    Badge.PERMITTED: "It leaks, and no more was shown than it promises. Ship it only if that much "
-    "may leak.",
-    Badge.INSIDERS: "Whoever reads more than the release gives found out what it was trained on. "
-    "Do not give more.",
-    Badge.INCONCLUSIVE: "This run cannot say whether it leaks. That is not a pass.",
-    Badge.NONE_FOUND: "These attacks found no leak, and would have found a large one. Others may "
-    "find one.",
+    Badge.REFUTED: "Do not ship it under this promise: more was measured than the promise allows.",
+    Badge.LEAK: "Do not ship it as it is: an attack found out what it was trained on.",
+    Badge.PERMITTED: "Ship it only if this much may leak: it leaks, and no more than promised was "
+    "shown.",
+    Badge.INSIDERS: "Keep access closed: whoever reads more than planned found out what it was "
+    "trained on.",
+    Badge.INCONCLUSIVE: "Not a pass: this run cannot say whether it leaks.",
+    Badge.NONE_FOUND: "No objection to shipping from these attacks: they would have found a large "
+    "leak. Others may find one.",
 }
 _OF_FINDING = {
     Leaked.LEAK: Badge.LEAK,
@@ -84,12 +84,15 @@ def of_release(joined: Joined) -> Badge:
 def of_results(results: Results) -> Badge:
     """Return the verdict of a run or a sweep: the worst of what it audits.
 
-    Controls do not count, unless there is nothing else. What is not complete, or empty, has found
-    no more than it says: it is inconclusive at best.
+    Controls do not count, unless there is nothing else.
     """
-    worst = min((of_release(joined) for joined in audited(results)), key=_rank, default=None)
-    best = Badge.NONE_FOUND if results.status == "complete" else Badge.INCONCLUSIVE
-    return Badge.INCONCLUSIVE if worst is None else min(worst, best, key=_rank)
+    return over(audited(results), results.status)
+
+
+def over(subjects: Sequence[Joined], status: str) -> Badge:
+    """Return the worst verdict. Without subjects, or not complete, it is inconclusive at best."""
+    best = Badge.NONE_FOUND if subjects and status == "complete" else Badge.INCONCLUSIVE
+    return min([best, *map(of_release, subjects)], key=_rank)
 
 
 def audited(results: Results) -> Sequence[Joined]:
