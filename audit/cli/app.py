@@ -18,6 +18,7 @@ from audit.cli.check import check
 from audit.cli.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Commands
 from audit.cli.doctor import doctor
 from audit.cli.export import export
+from audit.cli.figure import figure
 from audit.cli.gate import baseline, gate
 from audit.cli.plant import plant
 from audit.cli.run import run
@@ -47,6 +48,7 @@ for command in (
     verify,
     check,
     compare,
+    figure,
     list_,
     report,
     export,

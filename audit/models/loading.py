@@ -221,6 +221,11 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
         raise UsageError(
             f"{folder.path}: the tokenizer turns text into no tokens; copy its files again"
         )
+    if set(inner.encode("My code is 0.", add_special_tokens=False)) <= {inner.unk_token_id}:
+        raise UsageError(  # some libraries make an empty tokenizer of a folder without one
+            f"{folder.path}: the tokenizer knows no word; copy its files (tokenizer.json, "
+            "tokenizer.model) into the folder"
+        )
     stop = inner.eos_token_id
     if stop is None:
         raise UsageError(f"{folder.path}: the tokenizer has no end-of-text token")

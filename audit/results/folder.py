@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets as random_bytes
+import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -32,12 +33,13 @@ HOME = Path("audits")  # of runs that are given no folder
 class RunFolder:
     """A folder that belongs to one plan.
 
-    trust: whether stages that this user's key did not sign are used.
+    trust: whether stages that this user's key did not sign are used. command: what resumes it.
     """
 
     path: Path
     plan_hash: str
     trust: bool = False
+    command: str = field(default="", compare=False)
 
     @property
     def stages(self) -> Path:
@@ -99,6 +101,7 @@ class RunFolder:
     def mark(self, status: str, plan: dict[str, Any]) -> None:
         """Replace manifest.json: "running", "interrupted", "failed" or "complete"."""
         record = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
+        record |= {"command": self.command} if self.command else {}
         write_atomically(self.path / "manifest.json", json.dumps(record, indent=1) + "\n")
 
     @contextlib.contextmanager
@@ -282,15 +285,19 @@ def _is_row(line: dict[str, Any]) -> bool:
     )
 
 
-def find(output: Path | None, plan_hash: str, trust: bool = False) -> RunFolder:
+def find(output: Path | None, plan_hash: str, trust: bool = False, command: str = "") -> RunFolder:
     """Choose the folder to run in: `output`, else the newest of this plan, else a new one.
 
-    trust: as in RunFolder. Raises UsageError if `output` holds another plan or something else, or
-    is led elsewhere by a link.
+    trust: as in RunFolder. command: what runs the plan, without its folder.
+    Raises UsageError if `output` holds another plan or something else, or is led elsewhere by a
+    link.
     """
     _check_links(HOME if output is None else output)
+    path = _newest(plan_hash) or _fresh(plan_hash) if output is None else output
+    again = shlex.join([*shlex.split(command), "--output", str(path)]) if command else ""
+    found = RunFolder(path, plan_hash, trust, again)
     if output is None:
-        return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash, trust)
+        return found
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output}: is a file; --output needs a folder")
     foreign.check(output)
@@ -302,7 +309,7 @@ def find(output: Path | None, plan_hash: str, trust: bool = False) -> RunFolder:
             raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
     elif record.get("hash") != plan_hash:
         raise UsageError(f"{output}: holds a run of another plan; choose another --output")
-    return RunFolder(output, plan_hash, trust)
+    return found
 
 
 def _check_links(output: Path) -> None:

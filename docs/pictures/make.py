@@ -49,8 +49,7 @@ def main(*runs: Path) -> None:
     pages = [report.read_text(encoding="utf-8") for report in reports]
     for name, (run, shown, height) in PICTURES.items():
         picture = photographed(browser, only(pages[run], shown), height)
-        # rare colours, such as the red of a mark, are kept: an adaptive palette drops them
-        small = picture.quantize(colors=128, method=Image.Quantize.MAXCOVERAGE)
+        small = picture.quantize(128, Image.Quantize.MAXCOVERAGE)  # others drop the few red pixels
         small.save(HERE / name, optimize=True)
         size = (HERE / name).stat().st_size
         print(f"{name}: {small.width} x {small.height}, {size:,} bytes")

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.models.loading import describe, load_tokenizer, load_weights
 from tests.refusals import refusals
@@ -131,6 +132,17 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
         load_tokenizer(found(path))
 
     refusals(loaded, [(i, words) for i, (_, words) in enumerate(BROKEN)])
+
+
+def test_an_empty_tokenizer_is_refused(tmp_path: Path) -> None:
+    """The library makes Gemma's of its settings alone: five tokens, all words unknown."""
+    path = shutil.copytree(PUBLIC, tmp_path / "gemma")
+    folder = found(path)
+    for file in path.glob("tokenizer*"):
+        file.unlink()
+    edit(path, model_type="gemma3_text")
+    with pytest.raises(UsageError, match="knows no word"):
+        load_tokenizer(folder)
 
 
 def test_every_digit_is_a_token() -> None:

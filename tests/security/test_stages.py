@@ -251,17 +251,19 @@ def test_poisoned_run_ends_with_its_own_results(tmp_path: Path) -> None:
     want = measured(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "again")
     resumed = audit(*words, "again", cwd=tmp_path)
-    assert "resumes 1 training made on 2" in resumed.stderr and "not signed" not in resumed.stderr
+    assert (
+        " steps done before: trained on 2" in resumed.stderr and "not signed" not in resumed.stderr
+    )
     assert measured(tmp_path / "again") == want
     poison(tmp_path / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUDIT_STAGE_KEY", "of the one who took it over, alone")
         stranger = audit(*words, "again", cwd=tmp_path)
         said, rest = stranger.stderr.split("not signed with your key", 1)
-        assert "100%" not in said and "resumes" not in rest
+        assert "100%" not in said and "done before" not in rest
         assert measured(tmp_path / "again") == want
     done = audit(*words, "run", cwd=tmp_path)
-    assert "not signed with your key" in done.stderr and "resumes" not in done.stderr
+    assert "not signed with your key" in done.stderr and "done before" not in done.stderr
     assert measured(tmp_path / "run") == want
 
 
