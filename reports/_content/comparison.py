@@ -17,7 +17,7 @@ from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, first, page, wording
 from reports._content.page import Page
 from reports._content.summary import Block, Line, Overview, Row, Summary, Value, anchor
-from reports._content.table import Table
+from reports._content.table import Pair, Table
 from reports._figures.figure import Figure
 
 RUNS = NAMES
@@ -130,10 +130,10 @@ def _table(section: Section) -> Table:
     return Table(" ".join(filter(None, notes)), list(section.columns), rows)
 
 
-def _both(pairs: Sequence[list[page.Pair]]) -> list[page.Pair]:
+def _both(pairs: Sequence[list[Pair]]) -> list[Pair]:
     """Join the facts of both runs: one line where they agree, otherwise a line for each."""
     one, other = (dict(facts) for facts in pairs)
-    joined: list[page.Pair] = []
+    joined: list[Pair] = []
     for term in dict.fromkeys([*one, *other]):
         values = [one.get(term, "none"), other.get(term, "none")]
         if values[0] == values[1]:

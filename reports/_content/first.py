@@ -248,7 +248,7 @@ def _promised(release: ReleaseResult) -> Box:
 
 def _tested(release: ReleaseResult) -> str:
     if release.claim == OnClaim.REFUTED:
-        return f"Refuted{_shown(release)}."
+        return f"Refuted with 95\u00a0% confidence{_shown(release)}."
     if release.claim == OnClaim.NOT_REFUTED:
         return f"Tested, not refuted{_shown(release)}."
     return "Not tested by these attacks."
@@ -286,7 +286,7 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
         lines.append("Only for those who read more than the release gives.")
     beside = _undefended(worst, release, releases)
     lines += [f"Undefended: {beside}."] if beside else []
-    lines += [_noticed(worst)] if worst.leaked == Leaked.NONE_FOUND else []
+    lines.append(_sure(worst))
     return Box("Leaked", figure, [line for line in lines if line], "found")
 
 
@@ -318,11 +318,20 @@ def _undefended(
     return ""
 
 
-def _noticed(finding: FindingResult) -> str:
-    """State what would have been noticed."""
+def _sure(finding: FindingResult) -> str:
+    """State how sure the answer is: how rare a leak is by chance, or what would be noticed."""
+    if finding.leaked.detected:
+        known = [p for p in (finding.adjusted_p, finding.guesses_p) if p is not None]
+        p = max(min(known, default=1.0), 1e-6)
+        return f"How sure: chance does this in 1 of {int(1 / p):,} runs at most." if p < 1 else ""
+    if finding.leaked != Leaked.NONE_FOUND:
+        return "How sure: no answer either way."
     rate = finding.power.detectable_rate
     if rate is not None and finding.k is not None:
-        return f"It would be noticed from {words.share(rate)} on ({words.share(0.95)} confidence)."
+        level = words.share(finding.power.confidence)
+        return (
+            f"How sure: a leak from {words.share(rate)} on would be noticed ({level} confidence)."
+        )
     return "" if finding.silence is None else finding.silence.reach.by
 
 

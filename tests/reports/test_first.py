@@ -14,7 +14,7 @@ from audit.gate import stored
 from audit.gate.outcome import Outcome, State
 from audit.gate.stored import Gated
 from audit.results.badge import Badge, of_results
-from audit.results.schema import ReleaseResult, Results, to_json
+from audit.results.schema import Power, ReleaseResult, Results, to_json
 from reports import Report
 from reports._content import first, usefulness
 from tests import by_hand as make
@@ -70,9 +70,11 @@ def test_promise_of_nothing_or_unknown_is_no_figure() -> None:
 def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
     shown = {"leaked": "leak", "claim": "refuted", "epsilon_lower": make.bound(2.61)}
     alike = audited(make.finding(0.9, **shown), epsilon=1.0)
-    assert boxes(alike)["Promised"].lines[0] == "Refuted: at least ε = 2.61 was shown."
+    assert boxes(alike)["Promised"].lines[0] == (
+        "Refuted with 95\u00a0% confidence: at least ε = 2.61 was shown."
+    )
     other = audited(make.finding(0.9, **shown), epsilon=1.0, alpha=2.0)
-    assert boxes(other)["Promised"].lines[0] == "Refuted."
+    assert boxes(other)["Promised"].lines[0] == "Refuted with 95\u00a0% confidence."
 
 
 def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
@@ -81,6 +83,21 @@ def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
         "not measured"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sure"),
+    [
+        ({"leaked": "leak", "adjusted_p": 0.02}, "chance does this in 1 of 50 runs at most."),
+        ({"leaked": "leak", "adjusted_p": 0.02, "guesses_p": 1e-9}, "1 of 1,000,000 runs"),
+        ({"leaked": "leak to insiders", "adjusted_p": 0.03}, "1 of 33 runs"),
+        ({"leaked": "inconclusive"}, "no answer either way."),
+        ({"power": Power(detectable_rate=0.048, n=100)}, "from 4.8\u00a0% on"),
+        ({}, "If one person in four leaked wholly"),
+    ],
+)
+def test_box_says_how_sure_the_answer_is(changes: dict[str, Any], sure: str) -> None:
+    assert sure in boxes(audited(make.finding(0.4, **changes)))["Leaked"].lines[-1]
 
 
 @pytest.mark.parametrize(("value", "share"), [(2.0, 1.0), (32.0, 0.0), (8.0, 0.5), (64.0, -0.25)])
