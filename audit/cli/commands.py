@@ -103,6 +103,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
     with how to resume it.
     """
     from audit import api
+    from audit.results import badge
 
     check()  # what is imported to plan a run may have swallowed an interrupt
     if log:
@@ -118,7 +119,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
                 progress.stop()
                 say(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    say(" ".join(results.headline))
+    say(badge.line(results), " ".join(results.headline))
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     say(str(planned.folder / shown))
