@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import final
 
 from audit.core.errors import UsageError
-from audit.gate import files
+from audit.gate import files, stored
 from audit.gate.outcome import Outcome
 from audit.results import digests
 from audit.results.schema import Results
@@ -49,8 +49,10 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Content of html and pdf, apart from the figures."""
-        of = self.results
-        return page.build(of) if of.sweep is None else sweep.build(of, of.sweep)
+        of, gated = self.results, stored.read(self.folder)
+        if of.sweep is None:
+            return page.build(of, gated)
+        return sweep.build(of, of.sweep, gated)
 
     @cached_property
     def figures(self) -> list[Figure]:

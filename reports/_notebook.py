@@ -29,7 +29,7 @@ def markup(results: Results) -> str:
     seen = glance.glance(results)
     rest = f"<p>{html.escape(seen.rest)}</p>" if seen.rest else ""
     table = _table(seen.lines) if seen.lines else ""
-    head = f"<p><strong>{html.escape(seen.headline)}</strong></p>"
+    head = f"<p><strong>{html.escape(seen.badge)}</strong></p><p>{html.escape(seen.headline)}</p>"
     return f'<div style="{_BOX}">{head}{table}{rest}{_picture(results)}</div>'
 
 

@@ -16,12 +16,26 @@ from reports import Format, Report
 from reports._content import verdicts
 from reports._content.comparison import TwoRuns
 from reports._content.page import Page
-from reports._figures import svg
+from reports._figures import strips, svg
 from reports._figures.figure import Figure
 
 FILENAME = "report.html"
 COMPARISON = "comparison.html"
 _TEMPLATES = Path(__file__).parent / "_templates"
+_SECTIONS = {
+    "found": "Found",
+    "promised": "Promised",
+    "untested": "Not tested",
+    "tested": "Tested",
+    "changes": "Changes",
+    "verdicts": "How to read it",
+    "attacks": "Attacks",
+    "epsilon": "Claims",
+    "figures": "Figures",
+    "releases": "Releases",
+    "warnings": "Warnings",
+    "cost": "Environment",
+}
 # Where a name may be broken: submix_|unprotected, k=4,|epsilon=|8; never within 1,540.
 _JOINTS = re.compile(r"(?<=[:,=_])(?=[^\W\d_])|(?<=[:=_])(?=\d)")
 
@@ -42,10 +56,24 @@ def _laid_out(content: Page, figures: list[Figure]) -> bytes:
         "report.html.j2",
         page=content,
         figures=figures,
+        sections=sections(content, figures),
         drawing=svg.on_screen,
+        strip=lambda placed: svg.on_screen(strips.draw(placed)),
         marks=verdicts.on_screen(),
         alarms=verdicts.ALARMS,
     )
+
+
+def sections(content: Page, figures: list[Figure]) -> list[tuple[str, str]]:
+    """List the sections that a page has, as (fragment, name)."""
+    there = {
+        "changes": content.changes,
+        "attacks": content.attacks,
+        "epsilon": content.comparisons,
+        "figures": figures,
+        "releases": content.details,
+    }
+    return [(key, name) for key, name in _SECTIONS.items() if there.get(key, True)]
 
 
 def laid_out(template: str, **values: Any) -> bytes:

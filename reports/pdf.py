@@ -15,7 +15,7 @@ from reports import Format, Report
 from reports._content import verdicts
 from reports._content.comparison import TwoRuns
 from reports._content.page import Page
-from reports._figures import svg
+from reports._figures import strips, svg
 from reports._figures.figure import Figure
 
 FILENAME = "report.pdf"
@@ -39,12 +39,16 @@ class Pdf(Format):
 
 
 def _laid_out(content: Page, figures: list[Figure]) -> bytes:
+    page = asdict(content)
+    for block, of in zip(page["summary"]["blocks"], content.summary.blocks, strict=True):
+        for row, shown in zip(block["rows"], of.rows, strict=True):
+            row["drawn"] = None if shown.strip is None else strips.draw(shown.strip)
     data = {
-        "page": asdict(content),
+        "page": page,
         "figures": [{**asdict(figure), "svg": svg.on_paper(figure.svg)} for figure in figures],
         "marks": verdicts.on_paper(),
+        "badges": verdicts.badges_on_paper(),
         "alarms": verdicts.ALARMS,
-        "refuted": verdicts.REFUTED,
     }
     return laid_out("report.typ", data)
 

@@ -136,3 +136,15 @@ def test_the_design_shows_the_arrows_that_are_enforced() -> None:
         for name in re.findall(r"`(\w+)`", names):
             shown[name] = set(re.findall(r"`(\w+)`", allowed.partition(";")[0]))
     assert shown == {room: set(below) - {room} for room, below in rooms.items()}
+
+
+@pytest.mark.parametrize("name", ["page-one", "claims", "attacks"])
+def test_pictures_keep_their_red(name: str) -> None:
+    """A leak that is drawn in grey is no warning."""
+    from PIL import Image
+
+    with Image.open(DOCS / "pictures" / f"{name}.png") as picture:
+        small = picture.convert("RGB")
+    pixels = small.get_flattened_data() if hasattr(small, "get_flattened_data") else small.getdata()
+    red = sum(r > 140 and g < 70 and b < 70 for r, g, b in pixels)
+    assert red > 100

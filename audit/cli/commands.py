@@ -103,6 +103,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
     with how to resume it.
     """
     from audit import api
+    from audit.results import badge
 
     check()  # what is imported to plan a run may have swallowed an interrupt
     if log:
@@ -118,7 +119,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
                 progress.stop()
                 say(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    say(" ".join(results.headline))
+    say(badge.line(results), " ".join(results.headline))
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     say(str(planned.folder / shown))
@@ -145,6 +146,19 @@ def _next(folder: Path, shown: str, results: Results) -> list[str]:
     if "none" not in defenses:
         bare = not results.plan.get("references", True)
         lines.append(_WITHOUT_REFERENCES if bare else _WITHOUT_CONTROL)
+    lines += _remedies(results)
     if results.corpus.name == "helpdesk":  # the example, so their own text comes next
         lines.append(_OWN_TEXT)
     return lines
+
+
+def _remedies(results: Results) -> list[str]:
+    """Name what trains what may close a leak, unless it was trained already."""
+    from audit.core.terms import Leaked
+    from audit.run.limitations import CLOSES
+
+    commands = [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
+    audited = [r for r in results.releases if not r.reference]
+    if not commands and [r.leaked for r in audited] == [Leaked.LEAK]:
+        commands = ["the same with --remedies"]
+    return [f"  {command}: what may close the leak" for command in commands]

@@ -22,13 +22,16 @@ def gate(
     folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
 ) -> None:
     """Check a run against audit.toml and audit-baseline.json; exit with 1 where it fails."""
-    from audit.gate import files
+    from audit.gate import files, stored
     from audit.gate.render import console
     from audit.run import reports
     from reports import Report
 
     report = Report(files.finished(folder), folder, policy_file, baseline_file, strict)
     written = reports.write(report, parts(formats))
+    stored.write(report.outcome, folder)
+    shown = [name for name in ("html", "pdf") if (folder / f"report.{name}").is_file()]
+    reports.write(Report(report.stored, folder), shown)  # page one has the gate's answer
     files.append_summary(report.outcome, os.environ)
     say(*console.render(report.outcome).split("\n"), *map(str, written))
     raise SystemExit(report.outcome.exit_code)

@@ -17,6 +17,7 @@ from audit.core.randomness import stream
 from audit.core.reach import Reach
 from audit.core.secret import ON_REQUEST, OWN, Coins, Secret
 from audit.core.terms import Unit
+from audit.results.joined import GREY, LEVEL
 from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
 from audit.statistics.clopper_pearson import one_sided_upper
@@ -25,8 +26,7 @@ from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.tossed import OfOwners, OfScores, Tossed
 from audit.statistics.withheld_rate import withheld_rate
 
-GREY = 0.15  # of adjusted p-values: up to it neither a leak nor its absence is shown
-LEVEL = 0.05  # family-wise, over the tests of one release
+__all__ = ["GREY", "LEVEL", "Case"]
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
 from audit.findings.case import LEVEL
+from audit.results.joined import GREY, leak_p
 from audit.results.measurement import Control, EpsilonLower, FindingResult, Measurement
 from audit.statistics.holm import adjusted_p_values
-
-GREY = 0.15  # adjusted p-values up to it are neither a leak nor silence
 
 
 @dataclass(frozen=True)
@@ -102,18 +101,6 @@ def _refuting(
     refuted = leaking if guarantee.constant else rejected_by_holm(on_coins, tests)
     found = {test: p for test, p in refuted.items() if test in leaking}
     return {**found, **rejected_by_holm(on_ledgers, len(ledgers))}
-
-
-def leak_p(finding: Measurement) -> float | None:
-    """Return the smaller adjusted p-value of a finding's test and of its guesses."""
-    known = [p for p in (finding.adjusted_p, finding.guesses_p) if p is not None]
-    return min(known, default=None)
-
-
-def is_grey(finding: Measurement) -> bool:
-    """Return whether a finding is neither a leak nor silence, whatever the others are."""
-    p = leak_p(finding)
-    return p is not None and LEVEL < p <= GREY
 
 
 def own_leak_p(finding: Measurement) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from audit.core.terms import Leaked, Shown
+from audit.core.terms import Shown
 from audit.findings import reach
 from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
@@ -87,18 +87,6 @@ def first_missing(silence: Silence) -> Link | None:
     """Return the first condition that was not shown; None where all were."""
     links = (silence.contact, silence.sight, silence.reach)
     return next((link for link in links if link.state != Shown.SHOWN), None)
-
-
-def is_blind(finding: FindingResult) -> bool:
-    """Return whether a finding is inconclusive for want of sight or reach alone.
-
-    It says nothing about its kinds, and another measure of the same attack may.
-    """
-    silence = finding.silence
-    if finding.leaked != Leaked.INCONCLUSIVE or silence is None:
-        return False
-    unseen = Shown.NOT_SHOWN in (silence.sight.state, silence.reach.state)
-    return silence.contact.state == Shown.SHOWN and unseen
 
 
 def silence_over(findings: Sequence[FindingResult]) -> Silence | None:

@@ -9,9 +9,12 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import leaked
 from audit.findings.on_claim import on_claim
-from audit.findings.rejections import Family, Rejections, is_grey, rejections
-from audit.findings.shows import Shows, beside_leak, is_blind, silence_of
+from audit.findings.rejections import Family, Rejections, rejections
+from audit.findings.shows import Shows, beside_leak, silence_of
+from audit.results.joined import leaked_overall
 from audit.results.measurement import FindingResult, Measurement
+
+__all__ = ["claim_overall", "judge", "judged", "leaked_overall", "leaks"]
 
 
 def judge(
@@ -49,34 +52,6 @@ def judged(
 def leaks(finding: FindingResult) -> bool:
     """Return whether a judged finding is a leak of its release, not to insiders only."""
     return finding.leaked == Leaked.LEAK
-
-
-def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
-    """Join the first answers of a release.
-
-    No leak found needs that each attack, for each kind of secret that it tests, has a measure that
-    found none where it would have: a blind measure says nothing, and another may speak for it.
-    What was removed before training was not measured, and what the removal missed is not covered.
-    """
-    own = [f for f in findings if not f.stronger_than_release]
-    tested = [f for f in own if f.p_value is not None or f.leaked == Leaked.LEAK]
-    removed = any(f.removed for f in tested)
-    tested = [f for f in tested if f.leaked != Leaked.NOT_MEASURED]
-    if any(f.leaked == Leaked.LEAK for f in tested):
-        return Leaked.LEAK
-    silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
-    rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
-    unsure = [f for f in rest if is_grey(f) or not is_blind(f)]
-    if silent and not unsure and not removed and _aims(tested) == _aims(silent):
-        return Leaked.NONE_FOUND
-    known = (f for f in own if f.value is not None and f.charge_test is None)
-    measured = any(not f.removed for f in known)
-    return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
-
-
-def _aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:
-    """Name each attack with each kind of secret that it tests."""
-    return {(f.attack, kind) for f in findings for kind in f.kinds or ("",)}
 
 
 def claim_overall(findings: Sequence[FindingResult], guarantee: Guarantee) -> OnClaim:

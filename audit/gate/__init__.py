@@ -14,6 +14,7 @@ from audit.gate.identity import labels
 from audit.gate.matching import Releases
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
+from audit.results import badge
 from audit.results.schema import Results
 
 
@@ -57,7 +58,7 @@ def verdict(
     checks, notes = waivers.applied([_escaped(check) for check in checks], policy.waiver, today)
     notes = [*_loose(results, releases), *notes]
     shown = tuple(_escaped(check) for check in checks)
-    return Outcome(shown, tuple(map(visible, notes)), policy.name, strict)
+    return Outcome(shown, tuple(map(visible, notes)), policy.name, strict, badge.line(results))
 
 
 def _loose(results: Results, releases: Releases) -> Iterator[str]:

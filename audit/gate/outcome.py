@@ -47,12 +47,14 @@ class Outcome:
     """All checks of one gate. Console, exit code, JUnit, SARIF and summary are views of it.
 
     notes: further lines for the reader. policy: the file whose lines the checks point to.
+    badge: the verdict of page one, with its sentence.
     """
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...]
     policy: str
     strict: bool
+    badge: str = ""
 
     @property
     def state(self) -> State:

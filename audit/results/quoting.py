@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
+from audit.results.joined import leaked_overall
 from audit.results.schema import Cell, FindingResult, ReleaseResult
 
 
@@ -15,8 +16,13 @@ def quoted(findings: Sequence[FindingResult]) -> FindingResult:
     """Pick the finding that an attack is quoted by; of equals the first.
 
     In this order: a refutation; a measured value; what the release itself gives; a leak; an open
-    measure; no leak found.
+    measure; no leak found. An open measure that is only blind does not stand for an attack whose
+    other measures found no leak where it would have been found.
     """
+    loud = any(f.claim == OnClaim.REFUTED for f in findings)
+    if not loud and leaked_overall(findings) == Leaked.NONE_FOUND:
+        own = (f for f in findings if not f.stronger_than_release)
+        return next(f for f in own if f.leaked == Leaked.NONE_FOUND)
     return min(findings, key=_standing)
 
 

@@ -70,7 +70,7 @@ def share(value: float) -> str:
         return f"{number(percentage)}{_NBSP}%"
     edge = min(percentage, 100 - percentage)
     if percentage < 1e-4:
-        return f"{power_of_ten(percentage)}{_NBSP}%"
+        return f"<{_NBSP}0.0001{_NBSP}%"
     digits = 1 if edge >= 1 else 1 - math.floor(math.log10(edge) + 1e-9)
     return _without_zeros(f"{percentage:.{min(digits, 8)}f}") + f"{_NBSP}%"
 
@@ -122,7 +122,7 @@ def epsilon(value: float | None) -> str:
     """Return a claimed ε in nats, in words where it is infinite or unknown."""
     if value is None:
         return "unknown"
-    return "none promised" if math.isinf(value) else at_most(value, digits=4)
+    return "none promised" if math.isinf(value) else at_most(value)
 
 
 def at_most(value: float, digits: int = 3) -> str:

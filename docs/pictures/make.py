@@ -23,7 +23,7 @@ from audit import api
 
 HERE = Path(__file__).parent
 PICTURES = {  # file: which run (0 or 1), CSS of what is shown, and its height at most, in pixels
-    "page-one.png": (0, "body > header, section:has(#picture), section:has(#found)", 1500),
+    "page-one.png": (0, "body > header, section:has(#found)", 1500),
     "claims.png": (1, "section:has(#found)", 1500),
     "promised.png": (
         1,
@@ -31,7 +31,7 @@ PICTURES = {  # file: which run (0 or 1), CSS of what is shown, and its height a
         900,
     ),
     "attacks.png": (1, "section:has(#attacks)", 1100),
-    "figures.png": (1, "section:has(#figures)", 640),
+    "figures.png": (1, "section:has(#figures)", 700),
     "epsilon.png": (1, "section:has(#epsilon)", 800),
 }
 WIDTH = 1000
@@ -60,7 +60,7 @@ def main(*runs: Path) -> None:
 def only(page: str, shown: str) -> str:
     """Hide everything on the page but the chosen header and sections."""
     style = (
-        "<style>body > header, main section { display: none }"
+        "<style>body > header, body > nav, main section { display: none }"
         f" :is({shown}) {{ display: revert !important }}</style>"
     )
     page = re.sub(r"<meta http-equiv=.Content-Security-Policy.[^>]*>", "", page)  # of this copy

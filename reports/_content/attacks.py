@@ -13,6 +13,7 @@ from reports._content.summary import Value, anchor, attacks_of, section
 from reports._content.table import pieces
 
 MOST_RELEASES = 5
+MOST_OPEN = 8  # measures of a table that may stand open
 STRONGER = "†"
 MASK = "•••••"  # in place of what was generated
 
@@ -62,10 +63,16 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Attack:
-    """All that one attack measured."""
+    """All that one attack measured.
+
+    tally: of the audited releases. open: whether these hold a leak, a refutation or an open
+    answer, and its table is short.
+    """
 
     name: str
     anchor: str
+    tally: str
+    open: bool
     note: str
     matrices: list[Matrix]
     examples: list[str]
@@ -102,7 +109,16 @@ def _attack(
         notes.append(f"Not measured on any release: {', '.join(missing)}.")
     filled = [matrix for matrix in matrices if matrix.lines]
     examples = _examples([releases[i] for i in order], [names[i] for i in order], attack)
-    return Attack(title, section(attack, releases), " ".join(notes), filled, examples)
+    audited = [f for r in releases if not r.reference for f in r.findings if f.attack == attack]
+    return Attack(
+        name=title,
+        anchor=section(attack, releases),
+        tally=verdicts.tally(audited),
+        open=any(map(verdicts.alarming, audited)) and len(measured) <= MOST_OPEN,
+        note=" ".join(notes),
+        matrices=filled,
+        examples=examples,
+    )
 
 
 def _examples(releases: Sequence[ReleaseResult], names: Sequence[str], attack: str) -> list[str]:

@@ -14,10 +14,10 @@ from functools import cached_property
 from audit.gate import comparison
 from audit.gate.comparison import NAMES, NOTES, Part, Section
 from audit.results.schema import ReleaseResult, Results
-from reports._content import attacks, claims, detail, page, wording
+from reports._content import attacks, claims, detail, first, page, wording
 from reports._content.page import Page
-from reports._content.summary import Block, Row, Summary, Value, anchor
-from reports._content.table import Table
+from reports._content.summary import Block, Line, Overview, Row, Summary, Value, anchor
+from reports._content.table import Pair, Table
 from reports._figures.figure import Figure
 
 RUNS = NAMES
@@ -77,8 +77,16 @@ def _build(
         later,
         title=f"Privacy comparison: {later.title.removeprefix('Privacy audit of ')}",
         subtitle=later.subtitle.replace("Privacy audit", "Privacy comparison", 1),
+        facts="A is the earlier run, B the later one",
+        badges=[
+            replace(one.badges[0], about=_of(word, one), next="", command="") for word, one in both
+        ],
+        warned=[
+            f"{word}: {line}" for word, one in both for line in one.warned if line != first.NO_GATE
+        ],
+        gate="",
+        boxes=[],
         headline=[found.headline, *_settings(found)],
-        partial=any(one.partial for one in pages),
         changes=[*map(_table, found.sections), Table(found.same, [], [])],
         tested=_both([one.tested for one in pages]),
         summary=_summary([one.summary for one in pages], len(runs[0].releases)),
@@ -100,6 +108,11 @@ def _build(
     )
 
 
+def _of(word: str, one: Page) -> str:
+    """Name the release that a verdict is about, with its run."""
+    return " · ".join(filter(None, (word, one.badges[0].about)))
+
+
 def _settings(found: comparison.Comparison) -> list[str]:
     """Name the first settings that differ, for page one."""
     rows = [row for part in found.sections if part.title == Part.SETTINGS for row in part.rows]
@@ -117,10 +130,10 @@ def _table(section: Section) -> Table:
     return Table(" ".join(filter(None, notes)), list(section.columns), rows)
 
 
-def _both(pairs: Sequence[list[page.Pair]]) -> list[page.Pair]:
+def _both(pairs: Sequence[list[Pair]]) -> list[Pair]:
     """Join the facts of both runs: one line where they agree, otherwise a line for each."""
     one, other = (dict(facts) for facts in pairs)
-    joined: list[page.Pair] = []
+    joined: list[Pair] = []
     for term in dict.fromkeys([*one, *other]):
         values = [one.get(term, "none"), other.get(term, "none")]
         if values[0] == values[1]:
@@ -143,7 +156,20 @@ def _summary(summaries: Sequence[Summary], first: int) -> Summary:
         for word, summary in zip(RUNS, summaries, strict=True)
         for block in summary.blocks
     ]
-    return Summary(heads, blocks, summaries[1].note)
+    return Summary(heads, blocks, summaries[1].note, _overview(summaries, first))
+
+
+def _overview(summaries: Sequence[Summary], first: int) -> Overview:
+    """List the settings of A, then of B, under the attacks of both."""
+    attacks = list(dict.fromkeys(name for s in summaries for name in s.overview.attacks))
+    lines = []
+    for word, one in zip(RUNS, (summary.overview for summary in summaries), strict=True):
+        for line in one.lines:
+            found = dict(zip(one.attacks, line.fields, strict=True))
+            fields = [found.get(attack, []) for attack in attacks]
+            place = _shifted(line, first if word == RUNS[1] else 0)
+            lines.append(replace(line, name=f"{word} · {line.name}", anchor=place, fields=fields))
+    return Overview(attacks, lines)
 
 
 def _widened(row: Row, controls: list[str], heads: list[str]) -> Row:
@@ -151,6 +177,6 @@ def _widened(row: Row, controls: list[str], heads: list[str]) -> Row:
     return replace(row, controls=[values.get(head, Value("—", "")) for head in heads])
 
 
-def _shifted(block: Block, by: int) -> str:
+def _shifted(block: Block | Line, by: int) -> str:
     place = int(block.anchor.rpartition("-")[2]) - 1
     return anchor(place + by)

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from audit.results import words
+from audit.results import badge, words
+from audit.results.badge import Badge
 from audit.results.schema import Control, FindingResult, ReleaseResult, SessionResult
 from reports._content import claims, verdicts, wording
 from reports._content.summary import measurement, tally
-from reports._content.table import Table
+from reports._content.table import Pair, Table
 
-Pair = tuple[str, str]
+_FEW = 3  # findings of an attack that may stand open
 _LEAP = 100  # times an even share of ε
 
 
@@ -30,21 +31,24 @@ class Note:
 
 @dataclass(frozen=True)
 class Group:
-    """All findings of one attack."""
+    """All findings of one attack. open: whether they are few, and one of them alarms."""
 
     attack: str
     tally: str
     notes: list[Note]
+    open: bool
 
 
 @dataclass(frozen=True)
 class Detail:
-    """All that is known of one release."""
+    """All that is known of one release. alarming: an audited one that is not quiet."""
 
     name: str
     anchor: str
     role: str
     reference: bool
+    badge: str
+    alarming: bool
     claim: str
     theorem: str
     conditions: list[str]
@@ -62,6 +66,8 @@ def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
         anchor=anchor,
         role=release.role,
         reference=release.reference,
+        badge=badge.of_release(release),
+        alarming=not release.reference and badge.of_release(release) != Badge.NONE_FOUND,
         claim=wording.claim(release.guarantee),
         theorem=release.guarantee.theorem,
         conditions=list(release.guarantee.conditions),
@@ -75,10 +81,18 @@ def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
 
 def _groups(release: ReleaseResult) -> list[Group]:
     by_attack: dict[str, list[Note]] = {}
+    alarming = set()
     for finding in release.findings:
         _add(by_attack.setdefault(finding.attack, []), finding, release)
+        if verdicts.alarming(finding) and not release.reference:
+            alarming.add(finding.attack)
     return [
-        Group(wording.spelled(attack), tally(release, attack) or notes[0].leaked, notes)
+        Group(
+            attack=wording.spelled(attack),
+            tally=tally(release, attack) or notes[0].leaked,
+            notes=notes,
+            open=attack in alarming and len(notes) <= _FEW,
+        )
         for attack, notes in by_attack.items()
     ]
 

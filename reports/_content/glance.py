@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from audit.core.visible import visible
-from audit.results import quoting, words
+from audit.results import badge, quoting, words
 from audit.results.schema import Measure, ReleaseResult, Results
 from reports._content import claims, page, sweep, wording
-from reports._content.worst import rank, worst
+from reports._content.worst import is_bad, worst
 
 MOST_LINES = 10
 _HEADLINE, _CELL = 700, 60  # characters
@@ -39,8 +39,9 @@ HEAD = Line(
 
 @dataclass(frozen=True)
 class Glance:
-    """Content of a glance: the headline, a line a release, and how many have none."""
+    """Content of a glance: verdict, headline, a line a release, and how many have none."""
 
+    badge: str
     headline: str
     lines: list[Line]
     rest: str
@@ -52,7 +53,7 @@ def glance(results: Results) -> Glance:
     names, places = page.labels(releases), worst(releases, MOST_LINES)
     lines = [_line(releases[i], names[i]) for i in places]
     left = [release for i, release in enumerate(releases) if i not in places]
-    return Glance(_headline(results), lines, _rest(left))
+    return Glance(badge.line(results), _headline(results), lines, _rest(left))
 
 
 def views(results: Results) -> list[ReleaseResult]:
@@ -68,7 +69,9 @@ def text(results: Results) -> str:
     table = [_cells(line) for line in [HEAD, *seen.lines]]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table] if seen.lines else []
-    return "\n".join(filter(None, [seen.headline, *(f"  {row}" for row in rows), seen.rest]))
+    return "\n".join(
+        filter(None, [seen.badge, seen.headline, *(f"  {row}" for row in rows), seen.rest])
+    )
 
 
 def _cells(line: Line) -> list[str]:
@@ -83,7 +86,7 @@ def _headline(results: Results) -> str:
 def _rest(left: Sequence[ReleaseResult]) -> str:
     if not left:
         return ""
-    bad = sum(rank(release) < 2 for release in left)
+    bad = sum(map(is_bad, left))
     of_them = f", {bad} of them with a leak or a refuted claim" if bad else ""
     return f"… and {len(left)} more{of_them}"
 

@@ -5,20 +5,21 @@ All strings in a Page are visible text: see `audit.core.visible`. Formats only l
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from audit.core.visible import visible_tree
+from audit.gate.stored import Gated
 from audit.results import words
 from audit.results.schema import ReleaseResult, Results
-from reports._content import attacks, claims, detail, summary, verdicts, wording
-from reports._content.table import Table
+from reports._content import attacks, claims, detail, first, summary, verdicts, wording
+from reports._content.table import Pair, Table
 from reports._content.terms import TERMS
 
-Pair = tuple[str, str]
-PAGE_LINES = 46
 MOST_LINES = 12  # of the headline
+MOST_PROMISES = 4  # on page one
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,21 @@ class Promise:
 
 @dataclass(frozen=True)
 class Page:
-    """The whole report without its figures. changes: the differences of two compared runs."""
+    """The whole report without its figures.
+
+    facts: on what, when and by which version. badges: one, or those of two runs. warned:
+    what speaks against relying on it. gate: what the gate answered, where it passed. headline: a
+    sentence a release. changes: the differences of two compared runs.
+    """
 
     title: str
     subtitle: str
+    facts: str
+    badges: list[first.Verdict]
+    warned: list[str]
+    gate: str
+    boxes: list[first.Box]
     headline: list[str]
-    partial: bool
     tested: list[Pair]
     summary: summary.Summary
     promises: list[Promise]
@@ -64,24 +74,26 @@ def inert(results: Results) -> Results:
     return Results.model_validate(visible_tree(results.model_dump()))
 
 
-def build(results: Results) -> Page:
-    """Build the page of results that have gone through `inert`."""
+def build(results: Results, gated: Gated | None = None) -> Page:
+    """Build the page of results that have gone through `inert`. gated: the gate's last answer."""
     names = labels(results.releases)
     releases = results.releases
     audited = [r for r in releases if not r.reference] or releases
     subjects = list(dict.fromkeys(release.defense for release in audited))
-    first = summary.summary(results, names)
     promises = _promises(results, names)
-    fitting = _fitting(promises, first.lines)
     return Page(
-        title=f"Privacy audit of {wording.clip(', '.join(subjects), 80)}",
+        title=_title(results, subjects),
         subtitle=f"Privacy audit · {wording.clip(results.corpus.name, 60)}",
+        facts=_facts(results, subjects),
+        badges=[first.verdict(results, releases, names)],
+        warned=first.warnings(results, releases, gated),
+        gate=first.passed(gated),
+        boxes=first.boxes(results, releases),
         headline=_headline(results.headline),
-        partial=results.status == "partial",
         tested=_tested(results, subjects),
-        summary=first,
-        promises=promises[:fitting],
-        promises_note=_promises_note(len(promises) - fitting),
+        summary=summary.summary(results, names),
+        promises=promises[:MOST_PROMISES],
+        promises_note=_promises_note(len(promises[MOST_PROMISES:])),
         not_tested=results.not_tested,
         command=results.reproduce,
         plan_hash=str(results.plan.get("hash", "unknown")),
@@ -98,6 +110,39 @@ def build(results: Results) -> Page:
         costs=detail.costs(releases, names),
         warnings=results.warnings,
     )
+
+
+def _title(results: Results, subjects: list[str]) -> str:
+    """Name what was audited: the defenses, or the model that others trained, and the corpus."""
+    model = results.plan.get("finished")
+    plain = ["an unprotected model (none)" if name == "none" else name for name in subjects]
+    named = f"the model {model.get('name', '')}" if isinstance(model, dict) else ", ".join(plain)
+    on = wording.clip(results.corpus.name, 60)
+    return f"Privacy audit of {wording.clip(named, 80)} on {on}"
+
+
+def _facts(results: Results, subjects: list[str]) -> str:
+    """Say in plain words what was audited, then when, by which version and by whom."""
+    known = [f"{name}: {wording.DEFENSES[name]}" for name in subjects if name in wording.DEFENSES]
+    plain = known[:1] if len(subjects) == 1 else []
+    environment = results.environment
+    author = environment.get("author")
+    parts = [
+        *plain,
+        f"{words.integer(results.corpus.planted_users)} invented people, each by a coin",
+        _day(str(environment.get("date", ""))),
+        f"audit {environment['audit']}" if "audit" in environment else "",
+        f"run by {author}" if author else "",
+    ]
+    return wording.clip(" · ".join(filter(None, parts)), 300)
+
+
+def _day(date: str) -> str:
+    """Write an ISO date with the name of its month; anything else as it is."""
+    try:
+        return f"{datetime.date.fromisoformat(date):%-d %B %Y}"
+    except ValueError:
+        return date
 
 
 def _headline(lines: Sequence[str]) -> list[str]:
@@ -228,16 +273,6 @@ def promise(release: ReleaseResult, name: str) -> Promise:
         published=published,
         conditions=list(guarantee.conditions),
     )
-
-
-def _fitting(promises: list[Promise], lines: int) -> int:
-    """Count the guarantees that fit page one after so many lines; at least the first."""
-    fitting = 0
-    for p in promises:
-        texts = [p.name, p.claim, p.theorem, p.published, *p.conditions]
-        lines += sum(1 + len(text) // 55 for text in texts if text)
-        fitting += lines <= PAGE_LINES or fitting == 0
-    return fitting
 
 
 def _promises_note(left: int) -> str:

@@ -1,12 +1,12 @@
-"""The table of page one: the leaks measured of each audited release, beside the controls."""
+"""The table of page one: what each attack found in each audited release, the worst first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from audit.core.terms import Leaked, OnClaim, Shown
-from audit.results import quoting, words
+from audit.results import badge, quoting, words
 from audit.results.measurement import Link
 from audit.results.schema import (
     Control,
@@ -16,11 +16,12 @@ from audit.results.schema import (
     ReleaseResult,
     Results,
 )
-from reports._content import unmeasured, verdicts, wording
-from reports._content.worst import MOST_ROWS
+from reports._content import unmeasured, usefulness, verdicts, wording
+from reports._content.closing import closing
+from reports._content.strip import Strip, strip
+from reports._content.worst import rank
 
-LINES = 25  # of the table, beside a picture of at most ROWS rows; each further one takes two
-ROWS = 5
+MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
 # The roles of references, in which "{}" is the audited defense, and their columns.
 _CONTROLS = (
@@ -43,7 +44,8 @@ class Value:
 class Row:
     """The finding that an attack is quoted by; certainty: the ε it shows or could have shown.
 
-    target: fragment of the section that has all measures of its attack.
+    target: fragment of the section that has all measures of its attack. leaked, claim: empty for
+    what is no attack. strip: where the value lies between chance and certain.
     """
 
     measurement: str
@@ -54,18 +56,52 @@ class Row:
     controls: list[Value]
     leaked: str
     claim: str
+    strip: Strip | None = None
 
 
 @dataclass(frozen=True)
 class Block:
-    """One release: its claim above its findings. conditions: of "no leak found", a line each."""
+    """One release: its claim above its findings.
+
+    conditions: of "no leak found", a line each; the first one sums them up.
+    """
 
     name: str
     role: str
     claim: str
     anchor: str
+    badge: str
     rows: list[Row]
     conditions: list[str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one attack found in one setting: a mark, a value, and the measure that it is of."""
+
+    mark: str
+    value: str
+    measure: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setting of an overview: its badge, and a field for each attack."""
+
+    name: str
+    claim: str
+    anchor: str
+    badge: str
+    fields: list[list[Entry]]
+    kept: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Settings × attacks, where a row for each attack of each would be too long."""
+
+    attacks: list[str]
+    lines: list[Line]
 
 
 @dataclass(frozen=True)
@@ -75,51 +111,130 @@ class Summary:
     controls: list[str]
     blocks: list[Block]
     note: str
-
-    @property
-    def lines(self) -> int:
-        """The length of the table in lines of print."""
-        return sum(1 + len(b.conditions) + 3 * len(b.rows) for b in self.blocks)
+    overview: Overview = field(default_factory=lambda: Overview([], []))
 
 
 def summary(results: Results, names: list[str]) -> Summary:
-    """Build a table of at most LINES lines: refuted claims first, then leaks, an attack a row."""
+    """Build the table: of few releases a row for each attack, of many a field."""
     releases = results.releases
-    present = [c for c in _CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
-    chosen = _chosen(releases)
-    blocks = []
-    for index, (release, name) in enumerate(zip(releases, names, strict=True)):
-        rows = [
-            _row(release, finding, [role for role, *_ in present], releases)
-            for j, finding in enumerate(release.findings)
-            if (index, j) in chosen
-        ]
-        if rows or (not release.findings and not release.reference):
-            claim, role = wording.claim(release.guarantee), wording.clip(release.role, 60)
-            shown = conditions(release, releases)
-            blocks.append(Block(name, role, claim, anchor(index), rows, shown))
+    places = _shown(releases)
+    many = results.sweep is not None or len(places) > MOST_BLOCKS
+    present = (
+        []
+        if many
+        else [c for c in _CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
+    )
     heads = ["Twins", *(head for _, head, _ in present)]
+    roles = [role for role, *_ in present]
+    blocks = [] if many else [_block(i, releases, names[i], roles) for i in places]
     meanings = [f"{head}: {meaning}." for _, head, meaning in present]
-    notes = [_note(releases, len(chosen), meanings), *unmeasured.sentences(releases, names)]
-    return Summary(heads, blocks, " ".join(notes))
+    notes = [_note(releases, meanings), *unmeasured.sentences(releases, names)]
+    seen = _overview(releases, names, places) if many else Overview([], [])
+    return Summary(heads, blocks, " ".join(notes), seen)
+
+
+def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
+    """Choose the releases to show, the worst first: of references only refuted claims."""
+    alone = all(release.reference for release in releases)
+    broken = (not r.reference or alone or r.claim == OnClaim.REFUTED for r in releases)
+    places = [i for i, chosen in enumerate(broken) if chosen]
+    return sorted(places, key=lambda i: (releases[i].reference, rank(releases[i])))
+
+
+def _block(index: int, releases: Sequence[ReleaseResult], name: str, roles: list[str]) -> Block:
+    release = releases[index]
+    found = [release.findings[i] for i in quoted_with_insiders(release)]
+    rows = [_row(release, f, roles, releases) for f in sorted(found, key=badness)]
+    if rows:
+        rows += [_utility(release, roles, releases)] if "perplexity" in release.utility else []
+    return Block(
+        name=name,
+        role=wording.clip(release.role, 60),
+        claim=wording.claim(release.guarantee),
+        anchor=anchor(index),
+        badge=badge.of_release(release),
+        rows=rows,
+        conditions=conditions(release, releases),
+    )
+
+
+def badness(finding: FindingResult) -> int:
+    """Order findings by their badge, the worst first; what was not measured comes last."""
+    refuted = finding.claim == OnClaim.REFUTED
+    sought = finding.charge_test is None and finding.value is not None
+    known = sought or finding.leaked.detected or refuted
+    return badge.of_finding(finding).rank if known else len(badge.Badge)
+
+
+def _utility(release: ReleaseResult, roles: list[str], releases: Sequence[ReleaseResult]) -> Row:
+    """Make the row of usefulness: public is 0 %, undefended 100 % of what training gains."""
+    measure = release.utility["perplexity"]
+    share = usefulness.kept(release, releases)
+    beside = [control_of(release, role, releases) for role in roles]
+    values = [None if one is None else one.utility.get("perplexity") for one in beside]
+    text = words.quantity(measure.value, measure.unit)
+    return Row(
+        measurement="usefulness, perplexity",
+        target="",
+        aside="lower is better",
+        measured=Value(text, words.interval(measure.ci, measure.unit)),
+        certainty="" if share is None else usefulness.sentence(share),
+        controls=[Value("—", "")]
+        + [
+            Value("—", "") if v is None else Value(words.quantity(v.value, v.unit), "")
+            for v in values
+        ],
+        leaked="",
+        claim="",
+        strip=None if share is None else Strip("", min(1.0, max(0.0, share)), None, None, None),
+    )
+
+
+def _overview(
+    releases: Sequence[ReleaseResult], names: Sequence[str], places: Sequence[int]
+) -> Overview:
+    attacks = attacks_of([releases[i] for i in places])
+    lines = []
+    for i in places:
+        release = releases[i]
+        found = [release.findings[j] for j in quoted_with_insiders(release)]
+        share = usefulness.kept(release, releases)
+        fields = [
+            [_entry(f) for f in sorted(found, key=badness) if f.attack == attack]
+            for attack in attacks
+        ]
+        kept = usefulness.written(share)
+        line = Line(names[i], wording.claim(release.guarantee), anchor(i),
+                    badge.of_release(release), fields, kept)  # fmt: skip
+        lines.append(line)
+    return Overview([wording.spelled(attack) for attack in attacks], lines)
+
+
+def _entry(finding: FindingResult) -> Entry:
+    refuted = finding.claim == OnClaim.REFUTED
+    word = verdicts.claim(finding) if refuted else verdicts.leaked(finding)
+    measured = _measured(finding).text if finding.value is not None else ""
+    return Entry(word, measured, wording.metric(finding.attack, finding.metric))
 
 
 def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> list[str]:
     """State what shows each condition of "no leak found", or why it is not shown.
 
-    Of more than MOST_SPELLED audited releases, the first missing one of each on one line.
+    The first line sums them up: the first that is missing, or that all are shown. Of more than
+    MOST_SPELLED audited releases it stands alone. Beside a leak, what in this run closes it.
     """
     silence = release.silence
     if release.reference or silence is None:
         return []
     links = {"Contact": silence.contact, "Sight": silence.sight, "Reach": silence.reach}
-    if sum(not one.reference for one in releases) > MOST_SPELLED:
-        missing = (n for n, link in links.items() if link.state == Shown.NOT_SHOWN)
-        name = next(missing, "")
-        return [_condition(name, links[name]) if name else "Contact, sight and reach: shown."]
+    closes = [wording.clip(line, 240) for line in [closing(release, releases)] if line]
     if silence.sight.state == Shown.NOT_NEEDED:
-        return [_condition("Contact", silence.contact), "Sight, reach: not needed beside a leak."]
-    return [_condition(name, link) for name, link in links.items()]
+        return [_condition("Contact", silence.contact), *closes]
+    missing = next((n for n, link in links.items() if link.state == Shown.NOT_SHOWN), "")
+    first = _condition(missing, links[missing]) if missing else "Contact, sight and reach: shown."
+    if sum(not one.reference for one in releases) > MOST_SPELLED:
+        return [first, *closes]
+    return [first, *(_condition(n, link) for n, link in links.items() if n != missing), *closes]
 
 
 def _condition(name: str, link: Link) -> str:
@@ -166,51 +281,15 @@ def quoted(release: ReleaseResult) -> Iterator[int]:
         yield next(i for i in several if release.findings[i] is best)
 
 
-def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
-    """Choose the findings to show, as (release, finding); of references only refuted claims.
-
-    The worst finding of each release comes first, then refutations, leaks, and the rest.
-    """
-    alone = all(release.reference for release in releases)
-    lines = LINES - 2 * (max(ROWS, min(MOST_ROWS, len(releases))) - ROWS)
-    ranked = []
-    for i, release in enumerate(releases):
-        quotes = [(*mildness(release.findings[j]), place, j)
-                  for place, j in enumerate(_with_something(release))]  # fmt: skip
-        for later, (mild, milder, place, j) in enumerate(sorted(quotes)):
-            if alone or not release.reference or not mild:
-                ranked.append((later > 0, mild, milder, place, i, j))
-    chosen: set[tuple[int, int]] = set()
-    for *_, i, j in sorted(ranked):
-        blocks = {i, *(block for block, _ in chosen)}
-        heads = sum(1 + len(conditions(releases[one], releases)) for one in blocks)
-        if 3 * (1 + len(chosen)) + heads <= lines:
-            chosen.add((i, j))
-    return chosen
-
-
-def _with_something(release: ReleaseResult) -> list[int]:
-    """Leave out what was not measured, which the headline names, where anything else was."""
-    quotes = list(quoted(release))
-    found = [j for j in quotes if _known(release.findings[j])]
-    return found or quotes
-
-
-def _known(finding: FindingResult) -> bool:
-    answered = finding.leaked.detected or finding.claim == OnClaim.REFUTED
-    return finding.value is not None or answered
-
-
-def mildness(finding: FindingResult) -> tuple[bool, int]:
-    """Order findings, worst first.
-
-    First whether it refutes no claim, then 0 for a leak, 1 for a leak to those who read more than
-    the release gives, 2 for neither.
-    """
-    return finding.claim != OnClaim.REFUTED, _MILD.get(finding.leaked, len(_MILD))
-
-
-_MILD = {Leaked.LEAK: 0, Leaked.INSIDERS: 1}
+def quoted_with_insiders(release: ReleaseResult) -> list[int]:
+    """Return the places of `quoted`, and of a leak to insiders that another measure stands for."""
+    places = list(quoted(release))
+    loud = {release.findings[i].attack for i in places if release.findings[i].leaked.detected}
+    inside: dict[str, int] = {}
+    for i, finding in enumerate(release.findings):
+        if finding.leaked == Leaked.INSIDERS and finding.attack not in loud:
+            inside.setdefault(finding.attack, i)
+    return sorted([*places, *inside.values()])
 
 
 def _row(
@@ -232,6 +311,7 @@ def _row(
         controls=[_twins(finding.control, finding.blind, unit), *beside],
         leaked=verdicts.leaked(finding),
         claim=verdicts.claim(finding),
+        strip=strip(finding, control_of(release, "positive control", releases)),
     )
 
 
@@ -302,7 +382,7 @@ def at_least(bound: EpsilonLower) -> str:
     return f"ε ≥ {words.at_least(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
 
 
-def _note(releases: Sequence[ReleaseResult], shown: int, meanings: list[str]) -> str:
+def _note(releases: Sequence[ReleaseResult], meanings: list[str]) -> str:
     findings = [finding for release in releases for finding in release.findings]
     levels = sorted({finding.confidence for finding in findings})
     confidence = " or ".join(words.share(level) for level in levels) or "95 %"
@@ -317,6 +397,4 @@ def _note(releases: Sequence[ReleaseResult], shown: int, meanings: list[str]) ->
     if any(finding.blind for finding in findings):
         sentences.append("Blind: a classifier that reads the candidates and no model.")
     sentences += meanings
-    if shown < len(findings):
-        sentences.append(f"{shown} of {len(findings)} findings are shown; Attacks has all of them.")
     return " ".join(sentences)

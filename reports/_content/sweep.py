@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from audit.gate.stored import Gated
 from audit.results import words
 from audit.results.schema import Cell, Cost, ReleaseResult, Results, SweepResult
 from reports._content import page, wording
@@ -23,10 +24,10 @@ NOTE = (
 )
 
 
-def build(results: Results, sweep: SweepResult) -> Page:
+def build(results: Results, sweep: SweepResult, gated: Gated | None = None) -> Page:
     """Build the page of a sweep whose results have gone through `page.inert`."""
     shown = results.model_copy(update={"releases": settings(results, sweep)})
-    base = page.build(shown)
+    base = page.build(shown, gated)
     seeds = ", ".join(str(s.seed) for s in sweep.seeds)
     tested = {**dict(base.tested), "Users by coin": _coins(sweep)}
     tested.pop("Seed", None)

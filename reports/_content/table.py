@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+Pair = tuple[str, str]
+
 
 @dataclass(frozen=True)
 class Table:

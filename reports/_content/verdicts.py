@@ -7,12 +7,16 @@ from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
 from audit.results import measurement, words
+from audit.results.badge import Badge
 from audit.results.schema import FindingResult
 
 LEAK, INSIDERS = str(Leaked.LEAK), str(Leaked.INSIDERS)
 REMOVED = f"not measured, {measurement.REMOVED}"
 REFUTED, NO_SEARCH = "claim refuted", "no search for leaks"
-ALARMS = (LEAK, INSIDERS, REFUTED)
+ALARMS = (
+    LEAK, INSIDERS, REFUTED,
+    Badge.REFUTED, Badge.LEAK, Badge.PERMITTED, Badge.INSIDERS,
+)  # fmt: skip
 _CLAIMS = {
     OnClaim.REFUTED: REFUTED,
     OnClaim.NOT_REFUTED: "claim not refuted",
@@ -40,7 +44,7 @@ MEANINGS = {
 }
 _LINE = 'fill="none" stroke="currentColor" stroke-width="1.5"'
 _TRIANGLE = "M6 .8 11.6 11H.4z"
-_SHAPES = {
+SHAPES = {
     LEAK: '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>',
     INSIDERS: f'<circle cx="6" cy="6" r="4.6" {_LINE}/>'
     '<circle cx="6" cy="6" r="2.4" fill="currentColor"/>',
@@ -56,6 +60,20 @@ _SHAPES = {
     "nothing claimed": f'<path d="M2 6h8" {_LINE}/>',
     "claim unknown": f'<path d="M2 6h8" {_LINE}/>',
 }
+
+
+def badges() -> dict[str, str]:
+    """Map each badge to the SVG shapes of its verdict."""
+    inside = '<circle cx="6" cy="7.4" r="2.4" fill="currentColor"/>'
+    permitted = f'<path d="{_TRIANGLE}" {_LINE}/>{inside}'
+    return {
+        Badge.REFUTED: SHAPES[REFUTED],
+        Badge.LEAK: SHAPES[LEAK],
+        Badge.PERMITTED: permitted,
+        Badge.INSIDERS: SHAPES[INSIDERS],
+        Badge.INCONCLUSIVE: SHAPES["inconclusive"],
+        Badge.NONE_FOUND: SHAPES["no leak found"],
+    }
 
 
 def measured(finding: FindingResult) -> str:
@@ -83,6 +101,12 @@ def both(finding: FindingResult) -> str:
     return f"{leaked(finding)}; {claim(finding)}"
 
 
+def alarming(finding: FindingResult) -> bool:
+    """Return whether a finding is a leak, a refutation, or measured and still open."""
+    loud = finding.leaked.detected or finding.claim == OnClaim.REFUTED
+    return loud or (finding.leaked == Leaked.INCONCLUSIVE and finding.value is not None)
+
+
 def tally(findings: Sequence[FindingResult]) -> str:
     """Count the answers of several findings; empty where there is only one."""
     if len(findings) < 2:
@@ -97,18 +121,27 @@ def tally(findings: Sequence[FindingResult]) -> str:
 
 
 def on_screen() -> dict[str, str]:
-    """Map each label to an inline SVG element in the colour of the text around it."""
+    """Map each label and badge to an inline SVG element in the colour of the text around it."""
     return {
         label: f'<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{shape}</svg>'
-        for label, shape in _SHAPES.items()
+        for label, shape in {**SHAPES, **badges()}.items()
     }
 
 
 def on_paper() -> dict[str, str]:
-    """Map each label to an SVG document in fixed colours."""
+    """Map each label and badge to an SVG document in fixed colours."""
     return {
-        label: '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12">'
-        + shape.replace("currentColor", "#9b2c1f" if label in ALARMS else "#1d2024")
-        + "</svg>"
-        for label, shape in _SHAPES.items()
+        label: _document(shape, "#9b2c1f" if label in ALARMS else "#1d2024")
+        for label, shape in {**SHAPES, **badges()}.items()
     }
+
+
+def badges_on_paper() -> dict[str, str]:
+    """Map each badge to an SVG document in the colour of its word."""
+    colours = {Badge.INCONCLUSIVE: "#7a5300", Badge.NONE_FOUND: "#1f5673"}
+    return {word: _document(s, colours.get(Badge(word), "#9b2c1f")) for word, s in badges().items()}
+
+
+def _document(shape: str, colour: str) -> str:
+    shape = shape.replace("currentColor", colour)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12">{shape}</svg>'

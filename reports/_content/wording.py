@@ -24,6 +24,26 @@ _PHRASES = (
     (re.compile(r"\btpr at ([\d.]+) percent\b"), "TPR at \\1\u00a0% FPR"),
 )
 
+# The project's own defenses in plain words, each a few; others go by their name.
+DEFENSES = {
+    "as_is": "a model as its trainer made it",
+    "blacklist": "an unprotected model whose private values are masked in its answers",
+    "capped_submix": "models of parts of the users, mixed within a fixed charge",
+    "dp_sgd": "training with clipped, noised gradients",
+    "gnmax": "models of parts of the users, which vote on each word",
+    "invisible_ink": "a public model nudged by models of parts of the users",
+    "invisible_ink_prompts": "a public model nudged by private texts in its prompts",
+    "none": "training without protection",
+    "pmixed": "models of parts of the users, clipped to the public one",
+    "public": "the public model, untouched",
+    "redaction": "training on text whose private characters are masked",
+    "s_dpsgd": "training with noise for what the policy calls private",
+    "seqpate": "a student taught by noisy answers of private teachers",
+    "submix": "models of parts of the users, mixed with a public one",
+    "subsample_aggregate": "models of parts of the users, averaged with noise",
+    "uniform": "random answers",
+}
+
 
 def clip(text: str, length: int) -> str:
     """Cut a text to at most `length` characters, the last an ellipsis."""

@@ -1,21 +1,24 @@
-"""Chooses the releases that are shown where not all fit: refuted claims, then leaks."""
+"""Chooses the releases that are shown where not all fit: the worst by their badge."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audit.core.terms import OnClaim
+from audit.results import badge
+from audit.results.badge import Badge
 from audit.results.schema import ReleaseResult
 
 MOST_ROWS = 12  # of one drawing
 
 
 def rank(release: ReleaseResult) -> int:
-    """Order releases, the worst first: a refuted claim, then a leak to anybody, then the rest."""
-    if release.claim == OnClaim.REFUTED:
-        return 0
-    leaks = release.leaked.detected or any(f.leaked.detected for f in release.findings)
-    return 1 if leaks else 2
+    """Order releases by their badge, the worst first."""
+    return badge.of_release(release).rank
+
+
+def is_bad(release: ReleaseResult) -> bool:
+    """Return whether a release leaks to anybody, or its claim is refuted."""
+    return rank(release) < Badge.INCONCLUSIVE.rank
 
 
 def worst(releases: Sequence[ReleaseResult], most: int) -> list[int]:

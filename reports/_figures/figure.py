@@ -11,7 +11,7 @@ from reports._content.table import Table
 class Figure:
     """svg: in placeholder colours, see `svg`. alternative: for those who do not see it.
 
-    first: whether it stands on page one.
+    first: whether it is one of those that lead.
     """
 
     title: str

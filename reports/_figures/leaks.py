@@ -9,7 +9,7 @@ from audit.results import words
 from audit.results.quoting import is_open
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
-from reports._content.summary import measurement, mildness, quoted
+from reports._content.summary import measurement, quoted
 from reports._content.table import Table, pieces
 from reports._content.worst import MOST_ROWS
 from reports._figures import rows, svg
@@ -63,7 +63,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
 
 def _tells_less(finding: FindingResult) -> tuple[bool, bool, bool]:
     """Order findings: leaks, then what the release itself gives, then what was measured."""
-    return mildness(finding)[1] > 0, finding.stronger_than_release, finding.value is None
+    return finding.leaked != Leaked.LEAK, finding.stronger_than_release, finding.value is None
 
 
 def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:

@@ -85,15 +85,25 @@ def test_a_silent_run_passes_with_neither_policy_nor_baseline(calm: Path, audit:
     done = audit("gate", "run")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-2:] == ["gate: PASS (2 passed)", "run/junit.xml"]
-    assert names(calm / "run") == ["junit.xml", "results.json"]
+    assert names(calm / "run") == ["gate.json", "junit.xml", "results.json"]
     ElementTree.parse(calm / "run" / "junit.xml")
+
+
+def test_page_one_shows_the_answer_of_the_gate(calm: Path, audit: Audit) -> None:
+    for name, said in (("run", "gate: PASS (2 passed)"), ("leaky", "gate: FAIL (")):
+        page = calm / name / "report.html"
+        page.write_text("stale", encoding="utf-8")
+        audit("gate", name)
+        text = page.read_text(encoding="utf-8")
+        assert said in text and "the gate was not run" not in text
+        assert not (calm / name / "report.pdf").exists()
 
 
 def test_a_leak_fails_with_one(calm: Path, audit: Audit) -> None:
     done = audit("gate", "leaky", "--format", "junit,sarif")
     assert done.returncode == 1
     assert "FAIL         leak/dp_sgd/extraction.hit_rate" in done.stdout
-    assert names(calm / "leaky") == ["junit.xml", "report.sarif", "results.json"]
+    assert names(calm / "leaky") == ["gate.json", "junit.xml", "report.sarif", "results.json"]
 
 
 def test_exports_say_what_the_gate_says(calm: Path, audit: Audit) -> None:
@@ -155,7 +165,7 @@ def test_the_summary_is_appended_where_github_asks(
     for _ in range(2):
         audit("gate", "run")
     text = (calm / "summary.md").read_text("utf-8")
-    assert text.startswith("before\n### gate") and text.count("### gate") == 2
+    assert text.startswith("before\n**NO LEAK FOUND") and text.count("### gate") == 2
 
 
 def refused(done: Done) -> str:

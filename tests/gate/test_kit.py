@@ -152,6 +152,16 @@ CHANGES = {  # of a pull request: what it commits, and how the job ends
     "no policy": ("git rm -q audit.toml", 1, "gate: FAIL"),
     "a lax limit": ("sed -i s/0.01/1.0/ audit.toml", 1, "gate: FAIL"),
     "a run folder": ("git add -f audits/ci", 2, "audits/ci is committed"),
+    "a run folder in capitals": (
+        "mkdir -p AUDITS/ci; cp audits/ci/* AUDITS/ci; git add -f AUDITS/ci",
+        2,
+        "audits/ci is committed",  # disks of some runners know no case
+    ),
+    "a submodule": (
+        "git init -q audits; git -C audits add .; git -C audits commit -qm x; git add -f audits",
+        2,
+        "audits is a submodule",
+    ),
     "a linked run folder": ("mv audits x; ln -s x audits", 2, "audits is a link"),
     "other settings": ("sed -i s/0/1/ pyproject.toml", 2, "[tool.audit] in pyproject.toml"),
     "linked settings": ("ln -sf plan.toml pyproject.toml", 2, "pyproject.toml is a link"),

@@ -16,13 +16,15 @@ from tests import by_hand
 from tests.reports.pages import Page
 
 FOLDER = Path(__file__).parent / "golden"
-RULES = "How to read it"  # the heading after page one
+RULES = "Two answers, what leaked"  # begins what stands after page one
 
 
 def told(source: str | bytes) -> str:
     """The text of a page: a line a block, cells apart, drawings and styles left out."""
     source = source if isinstance(source, str) else source.decode("utf-8")
     apart = re.sub(r"(</t[dh]>)(?!\s*</tr>)", r" | \1", source)
+    apart = re.sub(r"</dt>\s*(?=<dd)", "</dt>: ", apart)
+    apart = re.sub(r"(</dd>|</li>)(?=<dd|<li)", r"\1 · ", apart)
     lines = [re.sub(r"[ \t]+", " ", line).strip() for line in Page(apart).text.splitlines()]
     return "\n".join(filter(None, lines)) + "\n"
 

@@ -9,7 +9,7 @@ import pytest
 from audit.results.schema import Results
 from reports import Report
 from reports._content import page
-from reports._content.summary import mildness
+from reports._content.summary import badness
 from reports._figures import leaks, rows, svg
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
@@ -192,5 +192,5 @@ def test_a_leak_by_another_measure_of_a_reference_stands_in_its_row() -> None:
 
 def test_a_leak_to_insiders_goes_before_silence_in_the_table() -> None:
     loud = make.finding(0.9, metric="recall", leaked="leak to insiders", stronger_than_release=True)
-    assert mildness(loud) < mildness(make.finding(0.0))
-    assert mildness(loud.changed(leaked="leak")) < mildness(loud)
+    assert badness(loud) < badness(make.finding(0.0))
+    assert badness(loud.changed(leaked="leak")) < badness(loud)

@@ -58,7 +58,8 @@ def test_a_run_shows_its_headline_a_row_a_release_and_a_picture(results: Results
 
 def test_text_is_a_headline_and_a_short_line_a_release(results: Results) -> None:
     lines = repr(api.Shown.of(results)).splitlines()
-    assert lines[0] == " ".join(results.headline) and len(lines) == 2 + len(results.releases)
+    assert lines[0].startswith("CLAIM REFUTED: ") and len(lines) == 3 + len(results.releases)
+    assert lines[1] == " ".join(results.headline)
     assert all(len(line) < 300 for line in lines)
     assert str(api.Shown.of(results)).splitlines() == lines
 
@@ -140,7 +141,7 @@ def test_shown_results_are_the_results(results: Results) -> None:
 
 def test_a_run_that_is_not_complete_says_so(unfinished: Results) -> None:
     shown = api.Shown.of(unfinished)
-    assert repr(shown).startswith("The run is not complete. ")
+    assert repr(shown).startswith("INCONCLUSIVE: ") and "\nThe run is not complete. " in repr(shown)
     assert "The run is not complete. " in shown._repr_html_() and "<svg" not in shown._repr_html_()
 
 

@@ -20,26 +20,37 @@ def page_of(*releases: ReleaseResult) -> pages.Page:
 
 def shown(page: pages.Page) -> list[tuple[str, str, str]]:
     blocks = page.summary.blocks
-    return [(block.name, row.leaked, row.claim) for block in blocks for row in block.rows]
+    return [(b.name, row.leaked, row.claim) for b in blocks for row in b.rows if row.leaked]
 
 
-def test_the_refuted_are_never_crowded_out() -> None:
+def test_every_attack_of_every_release_has_a_row_worst_first() -> None:
+    quiet = [make.finding(0.0, attack=f"a{i}") for i in range(12)]
+    loud = make.finding(0.968, attack="late", leaked="leak", claim="not testable")
+    refuted = make.finding(1.0, attack="last", **REFUTED)
     audited = [
-        make.release("dp_sgd", make.guarantee(float(e)), *(make.finding(0.0) for _ in range(5)))
-        for e in range(1, 20)
+        make.release("calm", make.guarantee(8.0), *quiet),
+        make.release("loud", make.guarantee(8.0), *quiet, loud, refuted),
     ]
-    audited.append(
-        make.release("last", make.guarantee(1.0), make.finding(0.0), make.finding(1.0, **REFUTED))
-    )
-    control = make.release(
-        "public", make.guarantee(0.0), make.finding(0.0), reference=True, role="null control"
-    )
-    page = page_of(*audited, control)
-    summary = page.summary
-    assert ("last", "leak", "claim refuted") in shown(page) and summary.lines <= summaries.LINES
-    assert f"{len(shown(page))} of 98 findings are shown" in summary.note
-    assert summary.controls == ["Twins", "Public"]
-    assert all(row.controls[1].text == "0\u00a0%" for b in summary.blocks for row in b.rows)
+    found = shown(page_of(*audited))
+    assert found[:2] == [("loud", "leak", "claim refuted"), ("loud", "leak", "claim not tested")]
+    assert [name for name, *_ in found] == ["loud"] * 14 + ["calm"] * 12
+
+
+def test_of_many_releases_each_is_a_line_of_one_table() -> None:
+    audited = [make.release("dp_sgd", make.guarantee(float(e)), make.finding(0.0),
+                            make.finding(0.3, attack="membership", metric="auc"))
+               for e in range(1, 20)]  # fmt: skip
+    audited.append(make.release("last", make.guarantee(1.0), make.finding(1.0, **REFUTED)))
+    page = page_of(*audited)
+    assert page.summary.blocks == [] and page.summary.overview.attacks == [
+        "extraction", "membership",
+    ]  # fmt: skip
+    first, *rest = page.summary.overview.lines
+    assert (first.name, first.badge) == ("last", "CLAIM REFUTED") and len(rest) == 19
+    ((entry,), nothing) = first.fields
+    assert (entry.mark, entry.value, entry.measure) == ("claim refuted", "100\u00a0%", "hit rate")
+    assert nothing == [] and all(len(line.fields) == 2 for line in rest)
+    assert page.badges[0].others == "20 releases: 1 × CLAIM REFUTED · 19 × NO LEAK FOUND"
 
 
 def test_a_refuted_control_is_shown() -> None:
@@ -52,6 +63,24 @@ def test_a_refuted_control_is_shown() -> None:
         ("submix", "no leak found", "claim not tested"),
         ("public", "leak", "claim refuted"),
     ]
+    assert any(line.startswith("a control failed") for line in page.warned)
+
+
+def test_a_leak_to_insiders_has_a_row_beside_a_quiet_measure() -> None:
+    beyond = {"leaked": "leak to insiders", "stronger_than_release": True}
+    found = [make.finding(0.0), make.finding(0.9, metric="probability", **beyond)]
+    page = page_of(make.release("submix", make.guarantee(2.0), *found))
+    assert [word for _, word, _ in shown(page)] == ["leak to insiders", "no leak found"]
+    assert page.badges[0].badge == "LEAK TO INSIDERS"
+
+
+def test_blind_measure_does_not_stand_for_a_quiet_attack() -> None:
+    """Badge and rows agree: what another measure of the attack answers is not open."""
+    gone = make.SILENCE.changed(reach=not_shown("Too few people."))
+    blind = make.finding(0.1, metric="probability", leaked="inconclusive", silence=gone)
+    page = page_of(make.release("dp_sgd", make.guarantee(8.0), blind, make.finding(0.0)))
+    assert [word for _, word, _ in shown(page)] == ["no leak found"]
+    assert page.badges[0].badge == "NO LEAK FOUND"
 
 
 def test_an_attack_is_quoted_by_its_worst() -> None:
@@ -76,14 +105,6 @@ def test_a_leak_without_a_value_is_quoted_as_one() -> None:
     assert shown(page) == [("submix", "leak", "claim not tested")]
     (block,) = page.summary.blocks
     assert block.rows[0].measured.text == "within bounds only"
-
-
-def test_leaks_come_before_what_did_not_leak() -> None:
-    """Whatever was promised: a leak under a claim that no outcome could refute among them."""
-    found = [make.finding(0.0, attack=f"a{i}") for i in range(12)]
-    hidden = make.finding(0.968, attack="late", leaked="leak", claim="not testable")
-    page = page_of(make.release("dp_sgd", make.guarantee(8.0), *found, hidden))
-    assert shown(page)[-1] == ("dp_sgd", "leak", "claim not tested")
 
 
 def test_controls_are_those_most_like_the_release() -> None:
@@ -116,14 +137,14 @@ def test_guarantees_that_agree_are_told_once() -> None:
     assert [promise.name for promise in page.promises] == ["dp_sgd seed=0 and 3 more"]
 
 
-def test_long_guarantees_are_left_to_the_details() -> None:
-    long = [
-        make.release(name, make.guarantee(1.0, theorem=name + " word" * 200), make.finding(0.0))
-        for name in ("a", "b", "c")
+def test_of_many_guarantees_the_first_stand_on_page_one() -> None:
+    several = [
+        make.release(name, make.guarantee(1.0, theorem=name), make.finding(0.0))
+        for name in "abcdef"
     ]
-    page = page_of(*long)
-    assert len(page.promises) == 1 and page.promises_note.startswith("2 more stand")
-    assert [detail.theorem[0] for detail in page.details] == ["a", "b", "c"]
+    page = page_of(*several)
+    assert len(page.promises) == 4 and page.promises_note.startswith("2 more stand")
+    assert [detail.theorem for detail in page.details] == list("abcdef")
 
 
 def test_a_stronger_attack_is_marked() -> None:
@@ -140,19 +161,40 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     quiet, none = make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)), not_shown("Why.")
     (block,) = page_of(quiet).summary.blocks
     assert [line.split(".")[0] for line in block.conditions] == [
-        "Contact: shown", "Sight: shown", "Reach: shown",
+        "Contact, sight and reach: shown", "Contact: shown", "Sight: shown", "Reach: shown",
     ]  # fmt: skip
     blind = quiet.changed(silence=quiet.silence.changed(sight=none))
     (block,) = page_of(blind).summary.blocks
-    assert block.conditions[1] == "Sight: not shown. Why."
+    assert block.conditions[0] == "Sight: not shown. Why." and len(block.conditions) == 3
     many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
     lines = [block.conditions for block in page_of(*many).summary.blocks]
     assert lines == [["Contact, sight and reach: shown."], ["Sight: not shown. Why."],
                      ["Contact, sight and reach: shown."]]  # fmt: skip
     found = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
     leak = make.release("none", make.guarantee(8.0), found)
-    assert page_of(leak).summary.blocks[0].conditions[1].startswith("Sight, reach: not needed")
+    assert [line[:14] for line in page_of(leak).summary.blocks[0].conditions] == ["Contact: shown"]
     assert not page_of(quiet, quiet.changed(reference=True)).summary.blocks[1:]
+
+
+def test_what_closes_a_leak_stands_beside_it() -> None:
+    """By "no leak found" of the measure that leaked, and no other leak; controls do not count."""
+    promise, quiet = make.guarantee(8.0), make.finding(0.0)
+    open_ = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
+    unsure = quiet.changed(leaked="inconclusive")
+    run = [
+        make.release("none", promise, open_),
+        make.release("none", promise, quiet, parameters={"dedup": "near"}),
+        make.release("none", promise, open_, parameters={"epochs": 1}),
+        make.release("dp_sgd", make.guarantee(8.0), unsure),
+        make.release("public", promise, quiet, reference=True),
+    ]
+    blocks = page_of(*run).summary.blocks
+    assert blocks[0].conditions[-1] == (
+        "The leak: closed in this run by none:dedup=near; not closed by none:epochs=1; not shown "
+        "to be closed by dp_sgd."
+    )
+    assert not any("closed" in line for line in blocks[1].conditions)
+    assert not any("closed" in line for line in page_of(run[0]).summary.blocks[0].conditions)
 
 
 def test_page_one_states_what_was_planted_and_what_silence_needs() -> None:

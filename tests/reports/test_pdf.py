@@ -11,8 +11,9 @@ import pytest
 import typst
 
 from audit.core.visible import visible
+from audit.results.badge import of_results
 from audit.results.schema import Results, to_json
-from reports import pdf
+from reports import Report, pdf
 from reports._content.verdicts import MEANINGS
 from tests import by_hand as make
 from tests.reports.pages import plain
@@ -51,27 +52,25 @@ def test_the_same_results_give_the_same_bytes(results: Results, path: Path) -> N
     assert make.files("pdf", again)[pdf.FILENAME] == path.read_bytes()
 
 
-MANY = [
-    make.release("dp_sgd", make.guarantee(float(e)), make.finding(0.9, leaked="leak"))
-    for e in range(1, 6)
-]
+@needs_poppler
+@pytest.mark.parametrize("which", ["results", "four"])
+def test_page_one_has_the_verdict_boxes_and_contents(which: str, tmp_path: Path) -> None:
+    results = make.EVERY[which]()
+    first = told(printed(results, tmp_path), "-l", "1")
+    assert str(of_results(results)) in first and "Settle before" in first
+    for box in Report(results).page.boxes:
+        assert box.name in first and plain(box.figure) in first
+    assert re.search(r"Attacks .*? \d", first) and re.search(r"Cost and environment .*? \d", first)
 
 
 @needs_poppler
-@pytest.mark.parametrize(
-    "results",
-    [
-        make.ordinary(),
-        make.four_attacks(),
-        make.run(*MANY, not_tested=[f"the {i}. of many things" for i in range(8)]),  # made smaller
-    ],
-    ids=["ordinary", "four attacks", "many releases"],
-)
-def test_page_one_is_one_page_and_complete(results: Results, tmp_path: Path) -> None:
-    """Its last line stands on it, and the next section on the second."""
-    path = printed(results, tmp_path)
-    assert "Plan hash" in told(path, "-l", "1")
-    assert told(path, "-f", "2", "-l", "2").startswith("How to read it")
+def test_measures_of_page_one_name_the_page_of_their_attack(four: Results, tmp_path: Path) -> None:
+    path = printed(four, tmp_path)
+    pages = re.findall(r"\bp\. ?(\d+)\b", told(path, "-l", "1"))
+    assert len(pages) == 4
+    for page, measure in zip(pages, ("record loss", "other names", "hit rate"), strict=False):
+        there = told(path, "-f", page, "-l", str(int(page) + 1))
+        assert measure in there and "Attacks" in told(path, "-f", min(pages), "-l", min(pages))
 
 
 @needs_poppler

@@ -6,6 +6,7 @@ import pytest
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.shows import not_shown
+from audit.results.badge import Badge
 from audit.results.schema import ChargeTest
 from reports._content import verdicts
 from tests import by_hand as make
@@ -40,17 +41,23 @@ def test_every_label_has_a_meaning_and_a_shape() -> None:
     assert verdicts.leaked(removed) == verdicts.REMOVED
     labels = {verdicts.leaked(f) for f in found} | {verdicts.claim(f) for f in found}
     assert labels == set(verdicts.MEANINGS)
+    labels |= set(Badge)
     assert labels == set(verdicts.on_screen()) == set(verdicts.on_paper())
+    assert set(verdicts.badges_on_paper()) == set(Badge)
 
 
-def test_a_leak_and_a_refuted_claim_alarm_and_nothing_else_does() -> None:
-    assert (
-        set(verdicts.ALARMS)
-        == {"leak", "leak to insiders", "claim refuted"}
-        < set(verdicts.MEANINGS)
-    )
+def test_leaks_and_refutations_alarm_and_nothing_else_does() -> None:
+    words = {"leak", "leak to insiders", "claim refuted"}
+    badges = {b for b in Badge if b.rank < Badge.INCONCLUSIVE.rank}
+    assert set(verdicts.ALARMS) == words | badges
     red = {label for label, shape in verdicts.on_paper().items() if "#9b2c1f" in shape}
     assert red == set(verdicts.ALARMS)
+    found = {word for word, shape in verdicts.badges_on_paper().items() if "#9b2c1f" in shape}
+    assert found == badges
+
+
+def test_no_two_badges_share_a_shape() -> None:
+    assert len(set(verdicts.badges().values())) == len(Badge)
 
 
 def test_no_two_answers_to_a_question_share_a_shape() -> None:

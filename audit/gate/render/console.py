@@ -11,4 +11,5 @@ def render(outcome: Outcome) -> str:
     """Format the outcome as plain lines; the last one is the verdict sentence."""
     checks = sorted(outcome.checks, key=lambda check: _ORDER.index(check.state))
     lines = [f"{check.state:<12} {check.id}: {check.sentence}" for check in checks]
-    return "\n".join([*lines, *(f"note: {note}" for note in outcome.notes), outcome.headline])
+    lines += [f"note: {note}" for note in outcome.notes]
+    return "\n".join(filter(None, [*lines, outcome.badge, outcome.headline]))

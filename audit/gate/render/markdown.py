@@ -17,7 +17,8 @@ def render(outcome: Outcome) -> str:
     rows = {state: [c for c in checks if c.state == state] for state in _ORDER}
     closed = [*rows[State.PASS], *rows[State.SKIPPED]]
     shown = [check for check in checks if check not in closed]
-    lines = [f"### {markdown(outcome.headline)}", ""]
+    lines = [f"**{markdown(outcome.badge)}**", ""] if outcome.badge else []
+    lines += [f"### {markdown(outcome.headline)}", ""]
     lines += _table([(c.state, c.id, c.sentence) for c in shown])
     lines += [f"- {markdown(note)}" for note in outcome.notes]
     if closed:

@@ -1,0 +1,114 @@
+"""The badge: one verdict over a release, a run or a sweep; every page and summary shows it first.
+
+It is derived from the judged findings whenever it is shown, so that no file can contradict them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from audit.core.terms import Leaked, OnClaim
+from audit.results.schema import Cell, FindingResult, ReleaseResult, Results
+
+Joined = ReleaseResult | Cell
+
+
+class Badge(StrEnum):
+    """All verdicts, the worst first."""
+
+    REFUTED = "CLAIM REFUTED"
+    LEAK = "LEAK"
+    PERMITTED = "LEAK, CLAIM NOT REFUTED"
+    INSIDERS = "LEAK TO INSIDERS"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NONE_FOUND = "NO LEAK FOUND"
+
+    @property
+    def rank(self) -> int:
+        """The place in the order of all pages: 0 is the worst."""
+        return list(Badge).index(self)
+
+    @property
+    def sentence(self) -> str:
+        """What the verdict means for a release, in at most twenty words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Badge.REFUTED: "Do not ship it under this promise: more was measured than the promise allows.",
+    Badge.LEAK: "Do not ship it as it is: an attack found out what it was trained on.",
+    Badge.PERMITTED: "Ship it only if this much may leak: it leaks, and no more than promised was "
+    "shown.",
+    Badge.INSIDERS: "Keep access closed: whoever reads more than planned found out what it was "
+    "trained on.",
+    Badge.INCONCLUSIVE: "Not a pass: this run cannot say whether it leaks.",
+    Badge.NONE_FOUND: "No objection to shipping from these attacks: they would have found a large "
+    "leak. Others may find one.",
+}
+_OF_FINDING = {
+    Leaked.LEAK: Badge.LEAK,
+    Leaked.INSIDERS: Badge.INSIDERS,
+    Leaked.NONE_FOUND: Badge.NONE_FOUND,
+}
+
+
+def of_finding(finding: FindingResult) -> Badge:
+    """Return the verdict of one finding; what was not measured is inconclusive."""
+    if finding.claim == OnClaim.REFUTED:
+        return Badge.REFUTED
+    if finding.leaked == Leaked.LEAK and finding.claim == OnClaim.NOT_REFUTED:
+        return Badge.PERMITTED
+    return _OF_FINDING.get(finding.leaked, Badge.INCONCLUSIVE)
+
+
+def of_release(joined: Joined) -> Badge:
+    """Return the verdict of a release, or of a setting of a sweep over its seeds.
+
+    It is never milder than a leak or a refutation of any finding. A leak counts as permitted only
+    where each attack that leaks has also tested the claim by a measure that leaks.
+    """
+    found = {of_finding(finding) for finding in joined.findings}
+    if joined.claim == OnClaim.REFUTED or Badge.REFUTED in found:
+        return Badge.REFUTED
+    leaking = [f for f in joined.findings if f.leaked == Leaked.LEAK]
+    if leaking or joined.leaked == Leaked.LEAK:
+        tested = {f.attack for f in leaking if f.claim == OnClaim.NOT_REFUTED}
+        permitted = bool(tested) and tested == {f.attack for f in leaking}
+        return Badge.PERMITTED if permitted else Badge.LEAK
+    if joined.leaked == Leaked.INSIDERS or Badge.INSIDERS in found:
+        return Badge.INSIDERS
+    return Badge.NONE_FOUND if joined.leaked == Leaked.NONE_FOUND else Badge.INCONCLUSIVE
+
+
+def of_results(results: Results) -> Badge:
+    """Return the verdict of a run or a sweep: the worst of what it audits.
+
+    Controls do not count, unless there is nothing else.
+    """
+    return over(audited(results), results.status)
+
+
+def over(subjects: Sequence[Joined], status: str) -> Badge:
+    """Return the worst verdict. Without subjects, or not complete, it is inconclusive at best."""
+    best = Badge.NONE_FOUND if subjects and status == "complete" else Badge.INCONCLUSIVE
+    return min([best, *map(of_release, subjects)], key=_rank)
+
+
+def audited(results: Results) -> Sequence[Joined]:
+    """List what a run audits: its settings over all seeds, or its releases without controls."""
+    if results.sweep is not None:
+        cells = results.sweep.cells
+        subjects = [c for c in cells if not results.releases[c.releases[0]].reference]
+        return subjects or cells
+    return [r for r in results.releases if not r.reference] or results.releases
+
+
+def line(results: Results) -> str:
+    """Write the verdict of a run with its sentence, for a terminal."""
+    verdict = of_results(results)
+    return f"{verdict}: {verdict.sentence}"
+
+
+def _rank(verdict: Badge) -> int:
+    return verdict.rank

@@ -1,0 +1,63 @@
+"""Joins the first answers of several findings into one, for a release or one of its attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audit.core.terms import Leaked, Shown
+from audit.results.measurement import FindingResult, Measurement
+
+LEVEL = 0.05  # family-wise, over the tests of one release
+GREY = 0.15  # of adjusted p-values: up to it neither a leak nor its absence is shown
+
+
+def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
+    """Join the first answers of a release.
+
+    No leak found needs that each attack, for each kind of secret that it tests, has a measure that
+    found none where it would have: a blind measure says nothing, and another may speak for it.
+    What was removed before training was not measured, and what the removal missed is not covered.
+    """
+    own = [f for f in findings if not f.stronger_than_release]
+    tested = [f for f in own if f.p_value is not None or f.leaked == Leaked.LEAK]
+    removed = any(f.removed for f in tested)
+    tested = [f for f in tested if f.leaked != Leaked.NOT_MEASURED]
+    if any(f.leaked == Leaked.LEAK for f in tested):
+        return Leaked.LEAK
+    silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
+    rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
+    unsure = [f for f in rest if is_grey(f) or not is_blind(f)]
+    if silent and not unsure and not removed and _aims(tested) == _aims(silent):
+        return Leaked.NONE_FOUND
+    known = (f for f in own if f.value is not None and f.charge_test is None)
+    measured = any(not f.removed for f in known)
+    return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
+
+
+def _aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:
+    """Name each attack with each kind of secret that it tests."""
+    return {(f.attack, kind) for f in findings for kind in f.kinds or ("",)}
+
+
+def is_blind(finding: FindingResult) -> bool:
+    """Return whether a finding is inconclusive for want of sight or reach alone.
+
+    It says nothing about its kinds, and another measure of the same attack may.
+    """
+    silence = finding.silence
+    if finding.leaked != Leaked.INCONCLUSIVE or silence is None:
+        return False
+    unseen = Shown.NOT_SHOWN in (silence.sight.state, silence.reach.state)
+    return silence.contact.state == Shown.SHOWN and unseen
+
+
+def leak_p(finding: Measurement) -> float | None:
+    """Return the smaller adjusted p-value of a finding's test and of its guesses."""
+    known = [p for p in (finding.adjusted_p, finding.guesses_p) if p is not None]
+    return min(known, default=None)
+
+
+def is_grey(finding: Measurement) -> bool:
+    """Return whether a finding is neither a leak nor silence, whatever the others are."""
+    p = leak_p(finding)
+    return p is not None and LEVEL < p <= GREY

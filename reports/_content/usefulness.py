@@ -1,0 +1,43 @@
+"""What a defense leaves of the training's gain: public keeps 0 %, undefended 100 %."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from audit.results.schema import ReleaseResult
+
+
+def perplexity(defense: str, releases: Sequence[ReleaseResult]) -> float | None:
+    """Return the perplexity of the first release of a defense, if it has one to take a log of."""
+    for release in releases:
+        measure = release.utility.get("perplexity")
+        if release.defense == defense and measure is not None and 0 < measure.value < math.inf:
+            return measure.value
+    return None
+
+
+def kept(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> float | None:
+    """Compute the share that a release keeps of the fall of the log-perplexity by training.
+
+    None where a reference is missing, or training gained nothing.
+    """
+    own = release.utility.get("perplexity")
+    public, undefended = perplexity("public", releases), perplexity("none", releases)
+    if own is None or public is None or undefended is None or not 0 < own.value < math.inf:
+        return None
+    if public <= undefended:
+        return None
+    return math.log(public / own.value) / math.log(public / undefended)
+
+
+def written(share: float | None) -> str:
+    """Write the share in whole percent, from 0 on; a dash where it is not known."""
+    return "—" if share is None else f"{max(0, round(100 * share))}\u00a0%"
+
+
+def sentence(share: float) -> str:
+    """State the share in words."""
+    if share <= 0:
+        return "keeps nothing of what training gains"
+    return f"keeps {written(share)} of what training gains"
