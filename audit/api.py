@@ -7,6 +7,7 @@ before a function needs it. Results, findings and figures show themselves where 
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ __all__ = [
     "sweep",
     "verify",
     "write_comparison",
+    "write_figure",
     "write_reports",
 ]
 Report = Callable[[str, float], None]  # is called with what is done, and how much of all
@@ -201,7 +203,8 @@ def planned(
     path = None if plan is None else Path(plan)
     given = gather(_checked(settings), path, trust_config=trust_config)
     how, made = execution(given), resolve(given)
-    folder = find(how.output, made.hash, trust_stages)
+    again = made.command.replace("PLAN.toml", shlex.quote(str(path or "PLAN.toml")))
+    folder = find(how.output, made.hash, trust_stages, again)
     return Planned(
         folder.path,
         how.formats,
@@ -224,7 +227,8 @@ def planned_sweep(
 
     given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
     how, made = execution(given), sweeping.resolve(given, table)
-    folder = find(how.output, made.hash, trust_stages)
+    again = shlex.join(["audit", "sweep", str(plan)])
+    folder = find(how.output, made.hash, trust_stages, again)
     return Planned(
         folder.path,
         how.formats,
@@ -359,6 +363,27 @@ def write_comparison(
     from reports import TwoRuns
 
     return reports.write_comparison(TwoRuns(one, other), formats, Path(output))
+
+
+def write_figure(
+    folder: str | Path,
+    x: str = "epsilon",
+    y: str = "perplexity",
+    by: str = "defense",
+    formats: Sequence[str] = ("svg",),
+    output: str | Path | None = None,
+) -> tuple[list[str], list[Path]]:
+    """Draw one measure over another as `audit figure` does: its caption, and its files.
+
+    x: "epsilon", a parameter or a measure. by: "defense" or a parameter. formats: of svg, pdf, png,
+    tex and csv. output: the run folder unless given. Raises UsageError.
+    """
+    from audit.run import reports
+    from reports._figures import paper
+
+    drawn = paper.paper(load(folder), x, y, by)
+    home = Path(folder if output is None else output)
+    return drawn.caption, reports.write_figure(paper.files(drawn, formats), home)
 
 
 def load(folder: str | Path) -> Results:

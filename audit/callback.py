@@ -112,6 +112,7 @@ class AuditCallback(TrainerCallback):
             raise UsageError(f"{self.output}: holds a finished audit; choose another output")
         self._check_base(more["model"])
         self._preflight(more["train_dataloader"])
+        _report(self._announced())
         self._ended = time.monotonic()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
@@ -131,6 +132,17 @@ class AuditCallback(TrainerCallback):
         """Audit what the training ends with."""
         if state.is_world_process_zero:
             self._audit(more["model"], "final")
+
+    def _announced(self) -> str:
+        """State what is audited and when, for how long at most, and where the reports will be."""
+        often = f"every {self.every:,} steps and at the end" if self.every else "at the end"
+        rests = f", and at most 1/{1 + self.rest:g} of the time" if self.every else ""
+        shown = "report.html" if "html" in self.formats else "results.json"
+        return (
+            f"audits the model {often} by {', '.join(self.attacks)}; the training waits for at "
+            f"most {self.seconds:g} s each{rests}; the last report will "
+            f"be {self.output}/final/{shown}"
+        )
 
     def _check_base(self, model: Any) -> None:
         """Raise UsageError without the base of an adapter, which is saved without it."""
@@ -173,6 +185,7 @@ class AuditCallback(TrainerCallback):
     def _audit(self, model: Any, name: str, *more: str) -> None:
         """Run one audit; report a failure without ending the training."""
         began, folder = time.monotonic(), Path(self.output) / name
+        _report(f"{name}: begins; at most {self.seconds:g} s")
         copy = folder / "stages" / "audited"
         try:
             outcome = self._run(model, folder, copy, more)

@@ -17,6 +17,7 @@ SCALES = ("small", "medium", "paper")
 SCALES_FILE = "scales.toml"  # in each folder: the settings of a scale that its claims share
 _KEYS = {
     "paper",
+    "title",
     "claim",
     "published",
     "note",
@@ -35,7 +36,8 @@ _KEYS = {
 class Claim:
     """One claim.
 
-    id: as in docs/claims.md. paper: its source, with the table or figure. claim: what it states.
+    id: as in docs/claims.md. paper: its source, with the table or figure. title: it in a few words.
+    claim: what it states.
     published: its figures. note: how the runs differ from the paper's. learned: why the runs say
     otherwise, or what else they say, as far as is known.
     plan: settings of all runs. scales: further settings by scale, over those that the claims of a
@@ -49,6 +51,7 @@ class Claim:
 
     id: str
     paper: str
+    title: str
     claim: str
     published: str
     note: str
@@ -109,6 +112,7 @@ def read(name: str) -> Claim:
     return Claim(
         id=name,
         paper=table["paper"],
+        title=table["title"],
         claim=table["claim"],
         published=table["published"],
         note=table.get("note", ""),

@@ -24,7 +24,14 @@ _TITLES = {
     "seqpate": "SeqPATE (NeurIPS 2022)",
     "attacks": "The attacks' own papers",
 }
-_HEAD = """# What the papers claim, and what we measured
+_OPENING = """# What the papers claim, and what we measured
+Each number leads to the claim, its statements and our figures. What `small` and `medium` are, and
+what a verdict means, stands [below](#how-each-is-judged).
+
+| | claim, in short | small | medium |
+|---|---|---|---|"""
+_HEAD = """
+## How each is judged
 Each row is one command in a checkout, once `python3 -m venv .venv && .venv/bin/pip install -q -c
 constraints.txt -e .` has installed it: `.venv/bin/python -m experiments M1 --scale small`. It runs
 sweeps, resumes them, and judges the claim by code from their results. *Confirmed*: each of its
@@ -138,13 +145,21 @@ def _lines() -> Iterator[str]:
     every = {name: claims.read(name) for name in claims.ids()}
     have = {name: stored(name) for name in every}
     judged = sum(len(one["statements"]) for scales in have.values() for one in scales.values())
+    papers = {
+        title: [one for name, one in every.items() if claims.ids()[name].parent.name == paper]
+        for paper, title in _TITLES.items()
+    }
+    yield _OPENING
+    for title, of_paper in papers.items():
+        if of_paper:
+            yield f"| | **{title}** | | |"
+            yield from (_row(one, have[one.id]) for one in of_paper)
     yield _HEAD.replace("STATEMENTS", str(judged))
-    for paper, title in _TITLES.items():
-        of_paper = [one for name, one in every.items() if claims.ids()[name].parent.name == paper]
+    for title, of_paper in papers.items():
         if of_paper:
             yield f"## {title}"
-            yield "| | claim | published | small | medium |\n|---|---|---|---|---|"
-            yield from (_row(one, have[one.id]) for one in of_paper)
+            yield "| | claim | published |\n|---|---|---|"
+            yield from (f"| {_link(one.id)} | {one.claim} | {one.published} |" for one in of_paper)
             yield ""
     for one in every.values():
         yield from section(one, have[one.id], f"{PICTURES.parent.name}/{PICTURES.name}/")
@@ -157,17 +172,17 @@ def _row(claim: Claim, have: Mapping[str, Mapping[str, Any]]) -> str:
         else "not run"
         for scale in ("small", "medium")
     ]  # fmt: skip
-    return (
-        f"| [{claim.id}](#{claim.id.lower()}) | {claim.claim} | {claim.published} | "
-        + " | ".join([*cells])
-        + " |"
-    )
+    return f"| {_link(claim.id)} | {claim.title} | {' | '.join(cells)} |"
+
+
+def _link(name: str) -> str:
+    return f"[{name}](#{name.lower()})"
 
 
 def section(claim: Claim, judged: Mapping[str, Mapping[str, Any]], pictures: str) -> Iterator[str]:
     """Yield what is said of one claim. judged: by scale. pictures: the folder of its drawings."""
     yield f"## {claim.id}"
-    yield f"{claim.paper}: {claim.claim} Published: {claim.published}."
+    yield f"**{claim.title}.** {claim.paper}: {claim.claim} Published: {claim.published}."
     if claim.note:
         yield f"\n{claim.note}"
     if claim.untested:

@@ -111,5 +111,9 @@ def _cell(value: Any) -> str | int | float:
         return value
     if isinstance(value, float):
         return "inf" if math.isinf(value) else value
-    text = str(value)
+    return defused(str(value))
+
+
+def defused(text: str) -> str:
+    """Keep a spreadsheet from computing what only looks like a formula."""
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

@@ -98,7 +98,7 @@ def train_elsewhere(folder: Path) -> None:
     manifests.write(manifest, made.manifest)
     writing.write(planted.records, made.corpus)
     model, tokenizer = loaded()
-    fit(model, tokenizer, rows_of(made.corpus), steps=80, rate=5e-3)
+    fit(model, tokenizer, rows_of(made.corpus), steps=48, rate=5e-3)
     model.save_pretrained(made.whole)
     tokenizer.save_pretrained(made.whole)
     model, tokenizer = loaded()

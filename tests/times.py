@@ -34,7 +34,10 @@ class Clock:
     """Times tests and fixtures; inner fixtures are taken off what contains them."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[str, str, float, float]] = []
+        folder = Path(os.environ["TIMES"])
+        folder.mkdir(parents=True, exist_ok=True)
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        self.file = (folder / f"{worker}.jsonl").open("w", buffering=1, encoding="utf-8")
         self.inner: list[Spent] = []
 
     def timed(self, kind: str, name: str) -> Iterator[None]:
@@ -46,14 +49,18 @@ class Clock:
         finally:
             wall, cpu = (b - a for a, b in zip(start, now(), strict=True))
             inside = self.inner.pop()
-            self.rows.append((kind, name, wall - inside[0], cpu - inside[1]))
+            self.row(kind, name, wall - inside[0], cpu - inside[1])
             if self.inner:
                 outer = self.inner[-1]
                 self.inner[-1] = (outer[0] + wall, outer[1] + cpu)
 
+    def row(self, *row: str | float) -> None:
+        """Writes a row at once: a run that is cut short leaves what it has timed."""
+        self.file.write(json.dumps(row) + "\n")
+
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Iterator[Any]:
-        self.rows.append(("import", "before collection", *_since_start()))
+        self.row("import", "before collection", *_since_start())
         return (yield from _passing(self.timed("import", "collection")))
 
     @pytest.hookimpl(wrapper=True)
@@ -66,12 +73,6 @@ class Clock:
             return (yield)
         name = f"{fixturedef.baseid or 'builtin'}::{fixturedef.argname}"
         return (yield from _passing(self.timed("fixture", name)))
-
-    def pytest_sessionfinish(self) -> None:
-        folder = Path(os.environ["TIMES"])
-        folder.mkdir(parents=True, exist_ok=True)
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        (folder / f"{worker}.json").write_text(json.dumps(self.rows), encoding="utf-8")
 
 
 def _since_start() -> Spent:
@@ -94,7 +95,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def table(folder: Path, count: int) -> str:
     """The totals, then the dearest files, tests and fixtures, one a line: wall, CPU, name."""
-    rows = [row for p in sorted(folder.glob("*.json")) for row in json.loads(p.read_text("utf-8"))]
+    files = sorted(folder.glob("*.jsonl"))
+    rows = [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
     kinds: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for kind, name, wall, cpu in rows:
         for k, n in [(kind, name), ("all", kind), *_of_file(kind, name)]:

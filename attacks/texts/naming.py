@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import takewhile
-
-import spacy
-from spacy.language import Language
-from spacy.matcher import PhraseMatcher
-from spacy.tokens import Span
+from typing import TYPE_CHECKING
 
 from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens, is_chat
 from audit.core.secret import Secret
+
+if TYPE_CHECKING:  # spaCy takes seconds, which a run without these attacks does not need
+    from spacy.language import Language
+    from spacy.tokens import Span
 
 Find = Callable[[str], "list[Span]"]  # gives every name in a text; label_ of a span is the name
 
@@ -43,6 +43,8 @@ def attributable(secrets: Sequence[Secret]) -> dict[str, int]:
 
 def finder(names: Iterable[str]) -> Find:
     """Make a function that finds all names in a text, also inside longer ones; ignores blanks."""
+    from spacy.matcher import PhraseMatcher
+
     language = _english()
     matcher = PhraseMatcher(language.vocab, attr="ORTH")
     for name in dict.fromkeys(names):
@@ -54,6 +56,8 @@ def finder(names: Iterable[str]) -> Find:
 @cache
 def _english() -> Language:
     """Load spaCy's tokenizer rules, without a trained model."""
+    import spacy
+
     return spacy.blank("en")
 
 
@@ -89,9 +93,12 @@ def names_another(pipeline: Language, find: Find, prompt: str, text: str) -> boo
     )
 
 
+@cache
 def load_pipeline(source: str) -> Language:
-    """Load a trained spaCy pipeline, by folder or name. Raises UsageError."""
+    """Load a trained spaCy pipeline once, by folder or name. Raises UsageError."""
     advice = "install one with: python -m spacy download en_core_web_sm, or give a folder"
+    import spacy
+
     try:
         pipeline = spacy.load(source)
     except Exception as error:  # spaCy's components raise any kind of error

@@ -127,23 +127,28 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
         api.log(planned.folder, log)
 
 
-_WITH_CONTROL = (
-    "  the same with --corpus PLANTED and as_is:base=DIR, without --no-references: this run had no "
-    "positive control"
+_OWN_TEXT = "  audit run --corpus MINE.jsonl --defense submix --attack extraction --dry-run"
+_WITHOUT_REFERENCES = "  the same without --no-references: this run had no positive control"
+_WITHOUT_CONTROL = (
+    "  the same with --corpus PLANTED and as_is:base=DIR: this run had no positive control"
 )
 
 
 def _next(folder: Path, shown: str, results: Results) -> list[str]:
-    """Name sensible next commands, and a positive control that the run did not have."""
+    """Name the commands that suit this run, and a positive control that it did not have."""
     opener = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
-    here = shlex.quote(str(folder))
-    return [
-        f"  {opener} {shlex.quote(str(folder / shown))}",
-        f"  audit gate {here}",
-        *(() if any(r.defense == "none" for r in results.releases) else (_WITH_CONTROL,)),
-        *_remedies(results),
-        "  audit run --corpus MINE.jsonl --defense submix --attack extraction --dry-run",
-    ]
+    here, defenses = shlex.quote(str(folder)), {r.defense for r in results.releases}
+    read = f"  {opener} {shlex.quote(str(folder / shown))}"
+    lines = [f"  audit report {here}" if shown == "results.json" else read, f"  audit gate {here}"]
+    if results.sweep is not None:
+        lines.append(f"  audit figure {here} --x epsilon --y perplexity")
+    if "none" not in defenses:
+        bare = not results.plan.get("references", True)
+        lines.append(_WITHOUT_REFERENCES if bare else _WITHOUT_CONTROL)
+    lines += _remedies(results)
+    if results.corpus.name == "helpdesk":  # the example, so their own text comes next
+        lines.append(_OWN_TEXT)
+    return lines
 
 
 def _remedies(results: Results) -> list[str]:

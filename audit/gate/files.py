@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -30,9 +32,21 @@ def finished(folder: Path) -> Results:
 
 
 def _check_complete(folder: Path, status: str) -> None:
+    """Raise UsageError for a run that was interrupted, failed or was killed, or goes on still."""
     if status != "complete":
-        again = f"resume it with the command that started it, and `--output {folder}`"
-        raise UsageError(f"{folder}: the run is {status}, not complete; {again}")
+        found = "running, or was killed," if status == "running" else f"{status},"
+        again = _again(folder)
+        raise UsageError(f"{folder}: the run is {found} not complete; resume it with: {again}")
+
+
+def _again(folder: Path) -> str:
+    """Name the command that resumes a run: its own, where its folder holds no other kind."""
+    stated = str((run_record(folder) or {}).get("command", ""))
+    with contextlib.suppress(ValueError):  # of quotes that do not close
+        words = shlex.split(stated)
+        if words[:2] in (["audit", "run"], ["audit", "sweep"]) and shlex.join(words) == stated:
+            return stated
+    return f"the command that started it, and --output {shlex.quote(str(folder))}"
 
 
 def _status(folder: Path) -> str:

@@ -44,23 +44,34 @@ class Asking:
         )
 
 
-def askings(run: Run, chosen: Chosen) -> list[Asking]:
-    """Measure the release of a defense, and its unprotected mixture where a run attacks it."""
-    plan, opened = run.plan, list[tuple[Access, int | None]]()
+def askings(run: Run) -> dict[Chosen, list[Asking]]:
+    """Measure the release of each defense, and its unprotected mixture where a run attacks it.
+
+    Releases that are the public model as a whole are measured once.
+    """
+    plan, opened = run.plan, dict[Chosen, list[tuple[Access, int | None]]]()
 
     def work(inner: PreTrainedModel) -> list[float]:
         public = CausalLM(inner, run.tokenizer, plan.model.max_length)
+        known: dict[tuple[object, ...], list[float]] = {}
         numbers: list[float] = []
-        opened.clear()
-        for release in _releases(run, chosen, public):
-            session = _session(release)
-            opened.append((session.readable, session.remaining))
-            numbers += _numbers(run, release, len(run.tasks[chosen]))
+        for chosen, tasks in run.tasks.items():
+            opened[chosen] = []
+            for release in _releases(run, chosen, public):
+                session, most = _session(release), _most(run, len(tasks))
+                opened[chosen].append((session.readable, session.remaining))
+                whole = isinstance(release, ModelRelease) and release.model is public
+                key = (most, session.readable) if whole else (chosen, session.remaining)
+                if key not in known:
+                    known[key] = _numbers(run, release, most)
+                numbers += known[key]
         return numbers
 
     numbers = measured(plan.model, plan.device, plan.threads, work)
-    rows = [numbers[first : first + 4] for first in range(0, len(numbers), 4)]
-    return [Asking(*facts, *row) for row, facts in zip(rows, opened, strict=True)]
+    rows = (numbers[first : first + 4] for first in range(0, len(numbers), 4))
+    return {
+        chosen: [Asking(*facts, *next(rows)) for facts in some] for chosen, some in opened.items()
+    }
 
 
 def _releases(run: Run, chosen: Chosen, public: CausalLM) -> list[Release]:
@@ -79,11 +90,15 @@ def _session(release: Release) -> Predictor:
     return release.open(stream(0, "asking"), NoJournal())
 
 
-def _numbers(run: Run, release: Release, members: int) -> list[float]:
+def _most(run: Run, members: int) -> int:
+    """Count the tokens of the largest call to a release of so many members."""
+    return at_once(TOKENS_AT_ONCE, run.plan.model.vocabulary * (members + 1))
+
+
+def _numbers(run: Run, release: Release, most: int) -> list[float]:
     """Time one query of each kind that the release answers; watch the largest call for memory."""
     start = run.tokenizer.start
     prompts = [b[:LENGTH] for b in run.heldout.blocks if len(b) > LENGTH] or [(start, start)]
-    most = at_once(TOKENS_AT_ONCE, run.plan.model.vocabulary * (members + 1))
     with Peak() as peak:
         _score(_session(release), prompts, most)
     calls = (_generate, _score, _read)

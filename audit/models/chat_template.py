@@ -24,7 +24,8 @@ from audit.core.corpus import Frame, Message
 from audit.core.errors import UsageError, first_line
 from audit.core.model import TextTokenizer
 from audit.core.spans import Span
-from audit.models.template_process import TemplateProcess, process_of
+from audit.core.tokenizer_process import process_of
+from audit.models.template_process import TemplateProcess, template_process
 
 # what templates take for today, lest a text change overnight
 _TODAY = "{% macro strftime_now(form) %}26 Jul 2024{% endmacro %}"
@@ -157,7 +158,8 @@ class ChatTemplate:
         if self._finder is None:
             words = inner.convert_ids_to_tokens(self.tokenizer.encode(text))
         else:
-            words = self._finder.encode(text).tokens
+            ((ids, _),) = process_of(self._finder).read([text])
+            words = [str(self._finder.id_to_token(number)) for number in ids]
         return Counter(word for word in words if word.strip() and word in self._added)
 
     @cached_property
@@ -197,7 +199,7 @@ class ChatTemplate:
     def _process(self) -> TemplateProcess:
         """Run the template apart: it is anybody's code."""
         special = json.dumps(dict(self.tokenizer.inner.special_tokens_map), default=str)
-        return process_of(_TODAY + self.source, special)
+        return template_process(_TODAY + self.source, special)
 
     def _trimmed(self, text: str) -> str:
         """Leave out the start and stop that every record has already."""

@@ -20,6 +20,11 @@ from audit.core.errors import UsageError, did_you_mean, first_line
 from audit.core.fields import from_text
 
 T = TypeVar("T")
+_PAGES = {
+    "defenses": "adding-a-defense",
+    "attacks": "adding-an-attack",
+    "reports": "adding-a-format",
+}
 _EXPORTS = "exports"  # a folder within `reports/` whose files are formats as well
 
 
@@ -49,6 +54,11 @@ def module(kind: str, name: str) -> types.ModuleType:
     for point in _entry_points(kind):
         if point.name == name:
             return _third_party(kind, name, point.module)
+    if "/" in name or name.endswith(".py"):
+        raise UsageError(
+            f"unknown {kind[:-1]} {name!r}; {kind} are called by name, and your own file joins "
+            f"by an entry point, as docs/{_PAGES[kind]}.md shows"
+        )
     raise UsageError(f"unknown {kind[:-1]} {name!r}{did_you_mean(name, names(kind))}")
 
 

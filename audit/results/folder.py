@@ -8,17 +8,19 @@ everything that determines them, signed. The lock is a flock: it ends with its p
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import secrets as random_bytes
+import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from audit.core import stage_key, stages, writing
-from audit.core.digest import sha256_of_file
+from audit.core.digest import digest_of_json, sha256_of_file
 from audit.core.errors import DamagedError, UsageError
 from audit.core.files import read_json, read_lines
 from audit.core.scratch import remove_abandoned
@@ -32,12 +34,13 @@ HOME = Path("audits")  # of runs that are given no folder
 class RunFolder:
     """A folder that belongs to one plan.
 
-    trust: whether stages that this user's key did not sign are used.
+    trust: whether stages that this user's key did not sign are used. command: what resumes it.
     """
 
     path: Path
     plan_hash: str
     trust: bool = False
+    command: str = field(default="", compare=False)
 
     @property
     def stages(self) -> Path:
@@ -68,13 +71,16 @@ class RunFolder:
         """Put aside what a stranger may have made of this run; return what to say of it.
 
         That is every stage without a signature of this user's key; and what has grown line by line,
-        where no signed stage says that it is this user's.
+        where no signed stage says that it is this user's; answers have a seal each.
         """
         notes = list(filter(None, [stage_key.made()]))
         aside = stages.admit(self.stages, self.trust)
         mine = self.stage(f"owner-{self.plan_hash}.json")
         lines = [self.path / "ledger.jsonl", self.path / "samples.jsonl"] * (not mine.exists())
-        lines += [self.stage("answers.jsonl")] * (not self.stage("mask.key").exists())
+        answers = self.stage("answers.jsonl")
+        if self.trust:
+            _seal_all(answers)
+        lines += [answers] * (not _all_sealed(answers))
         strange = [path for path in lines if path.exists() and not self.trust]
         stages.put_aside(self.stages, strange)
         stages.write(mine, json.dumps({"plan": self.plan_hash}))
@@ -99,6 +105,7 @@ class RunFolder:
     def mark(self, status: str, plan: dict[str, Any]) -> None:
         """Replace manifest.json: "running", "interrupted", "failed" or "complete"."""
         record = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
+        record |= {"command": self.command} if self.command else {}
         write_atomically(self.path / "manifest.json", json.dumps(record, indent=1) + "\n")
 
     @contextlib.contextmanager
@@ -257,7 +264,8 @@ class FileJournal:
         if self.answers is None:
             return {}
         try:
-            return {row["question"]: row["answer"] for row in read_lines(self.answers)}
+            rows = filter(_is_sealed, read_lines(self.answers))
+            return {row["question"]: row["answer"] for row in rows}
         except (DamagedError, KeyError, TypeError):
             raise UsageError(f"{self.answers}: is damaged; remove it to ask again") from None
 
@@ -267,7 +275,36 @@ class FileJournal:
     def keep(self, question: str, answer: Any) -> None:
         self._known[question] = answer
         if self.answers is not None:
-            append_lines(self.answers, [{"question": question, "answer": answer}])
+            append_lines(self.answers, [_sealed(question, answer)])
+
+
+def _sealed(question: str, answer: Any) -> dict[str, Any]:
+    seal = stage_key.signature(f"answer {question}", digest_of_json(answer))
+    return {"question": question, "answer": answer, "seal": seal}
+
+
+def _is_sealed(row: dict[str, Any]) -> bool:
+    """Return whether this user's key sealed a row of answers: any endpoint may have given others.
+
+    Raises KeyError or TypeError for a row of another form.
+    """
+    return hmac.compare_digest(
+        str(row.get("seal")), _sealed(row["question"], row["answer"])["seal"]
+    )
+
+
+def _all_sealed(path: Path) -> bool:
+    try:
+        return all(map(_is_sealed, read_lines(path)))
+    except (DamagedError, KeyError, TypeError):  # refused where it is read
+        return True
+
+
+def _seal_all(path: Path) -> None:
+    rows = [] if _all_sealed(path) else read_lines(path)
+    if rows:
+        sealed = (json.dumps(_sealed(row["question"], row["answer"])) for row in rows)
+        write_atomically(path, "".join(f"{line}\n" for line in sealed), private=True)
 
 
 def _is_row(line: dict[str, Any]) -> bool:
@@ -282,15 +319,19 @@ def _is_row(line: dict[str, Any]) -> bool:
     )
 
 
-def find(output: Path | None, plan_hash: str, trust: bool = False) -> RunFolder:
+def find(output: Path | None, plan_hash: str, trust: bool = False, command: str = "") -> RunFolder:
     """Choose the folder to run in: `output`, else the newest of this plan, else a new one.
 
-    trust: as in RunFolder. Raises UsageError if `output` holds another plan or something else, or
-    is led elsewhere by a link.
+    trust: as in RunFolder. command: what runs the plan, without its folder.
+    Raises UsageError if `output` holds another plan or something else, or is led elsewhere by a
+    link.
     """
     _check_links(HOME if output is None else output)
+    path = _newest(plan_hash) or _fresh(plan_hash) if output is None else output
+    again = shlex.join([*shlex.split(command), "--output", str(path)]) if command else ""
+    found = RunFolder(path, plan_hash, trust, again)
     if output is None:
-        return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash, trust)
+        return found
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output}: is a file; --output needs a folder")
     foreign.check(output)
@@ -302,7 +343,7 @@ def find(output: Path | None, plan_hash: str, trust: bool = False) -> RunFolder:
             raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
     elif record.get("hash") != plan_hash:
         raise UsageError(f"{output}: holds a run of another plan; choose another --output")
-    return RunFolder(output, plan_hash, trust)
+    return found
 
 
 def _check_links(output: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from audit.core.corpus import Corpus
 from audit.core.evidence import Evidence, Hits, Mentions
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
@@ -40,7 +39,7 @@ def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
         *_plan_lines(run, folder),
         *_training_lines(run),
         *announced(run, expected),
-        *_query_lines(run),
+        *query_lines(run),
         *_request_lines(run),
     ]
     return "\n".join(map(printed, lines))
@@ -52,11 +51,14 @@ def _plan_lines(run: Run, folder: RunFolder) -> list[str]:
     return [
         f"plan {plan.hash[:12]}: {plan.command}",
         f"folder: {folder.path}",
-        f"corpus {plan.corpus.name}: {_size(plan.corpus)}; {len(coins.present)} users decided by "
+        f"corpus {plan.corpus.name}: {_size(plan)}; {len(coins.present)} {_who(plan)} decided by "
         f"coin{_invented(plan)}, {present} trained on, {len(coins.present) - present} twins",
         *([] if shared is None else [shared.sentence]),
-        f"policy {plan.policy.label}: {percent(run.private_share)} of the tokens to train on "
-        "are private",
+        *[
+            f"policy {plan.policy.label}: {percent(run.private_share)} of the tokens to train on "
+            "are private"
+        ]
+        * bool(plan.corpus.records),
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
         if plan.model.kind != TOKENIZER_ONLY
         else f"tokenizer {plan.model.name}: the model that it belongs to is not here",
@@ -69,8 +71,18 @@ def _invented(plan: Plan) -> str:
     return f" ({invented} of them invented, because the corpus has few)" if invented else ""
 
 
-def _size(corpus: Corpus) -> str:
-    records, users = len(corpus.records), len(corpus.users())
+def _who(plan: Plan) -> str:
+    """Name who has the coins: of a model trained elsewhere, whoever `audit plant` gave one."""
+    return "users" if plan.source.document["planting"] else "planted users"
+
+
+def _size(plan: Plan) -> str:
+    records, users = len(plan.corpus.records), len(plan.corpus.users())
+    if not records:
+        size = plan.source.size(plan.corpus)
+        return (
+            f"{size['records']:,} records of {size['users']:,} users, as its manifest counts them"
+        )
     if records == users:
         return f"{records:,} records, no user with two: every record counts as a user of its own"
     return f"{records:,} records of {users:,} users"
@@ -98,7 +110,8 @@ def _training_lines(run: Run) -> list[str]:
     return lines
 
 
-def _query_lines(run: Run) -> list[str]:
+def query_lines(run: Run) -> list[str]:
+    """State what each release is asked, the least leak that shows, and the largest ε."""
     plan, asked = run.plan, rehearsed(run)
     lines = [
         "queries of each release:",

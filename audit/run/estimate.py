@@ -210,10 +210,10 @@ def _attacks(run: Run, own: float) -> tuple[dict[str, float], float, float]:
     """
     asked = cache(partial(rehearsed, run))
     seconds, memory, spikes = {}, 0.0, 0.0
-    trained = training_seconds(run)
+    trained, measured = training_seconds(run), askings(run)
     for chosen, tasks in run.tasks.items():
         labels = (chosen.label, chosen.unprotected_label)
-        for label, one in zip(labels, askings(run, chosen), strict=False):
+        for label, one in zip(labels, measured[chosen], strict=False):
             queries = asked(one.readable, one.remaining)
             seconds[attacking(label)] = sum(map(one.seconds, queries.values()))
             if chosen.plugin.external:

@@ -45,14 +45,15 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     began = time.monotonic()
     current = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
-        notes = [*folder.admit(), *resumed(current)]
+        notes = folder.admit()
         expected = estimate(current, execution.workers)
+        before, stands = resumed(current, len(expected.attacks) if expected else 0)
         check_fits(expected, execution.workers)
         workers = execution.workers or (expected.processes if expected else 0)
-        for line in [*notes, *announced(current, expected)]:
+        for line in [*notes, *stands, *announced(current, expected)]:
             report(Remark(line), 0.0)
         if expected is not None:
-            report = Steps(report, expected.steps, expected.attackers)
+            report = Steps(report, expected.steps, expected.attackers, before)
         with workers_for(current.trainings, workers) as place:
             train_on(place, current.trainings, report)
             bench = Bench(current, folder, execution.reveal)

@@ -53,6 +53,13 @@ def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> lis
     return _written(files, folder)
 
 
+def write_figure(files: Mapping[str, bytes], folder: Path) -> list[Path]:
+    """Write the files of a paper's figure into a folder, as `write` does."""
+    make_folder(folder)
+    foreign.check(folder)
+    return _written(files, folder)
+
+
 def _format(name: str) -> Format:
     return registry.build("reports", name, Format, {})[1]  # type: ignore[type-abstract]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from datetime import date
 
 from audit.prepare.run import Run
-from audit.results.words import count
 
 
-def resumed(run: Run) -> list[str]:
-    """State how many trainings are resumed, of which days and where; nothing for a new run."""
-    paths = {task.path for task in run.wanted if task.path.exists()}
+def resumed(run: Run, attacks: int) -> tuple[int, list[str]]:
+    """Count the trainings that are done already; state of how many steps, of which days and where.
+
+    attacks: the steps that are no trainings. Nothing is stated for a new run.
+    """
+    every = {task.path for task in run.wanted}
+    paths = {path for path in every if path.exists()}
     if not paths:
-        return []
+        return 0, []
     days = sorted({date.fromtimestamp(path.stat().st_mtime).isoformat() for path in paths})
     when = " to ".join(dict.fromkeys([days[0], days[-1]]))
-    place = next(iter(paths)).parent
-    return [f"resumes {count(len(paths), 'training')} made on {when} in {place}"]
+    place, steps = next(iter(paths)).parent, len(every) + attacks
+    return len(paths), [f"{len(paths)} of {steps} steps done before: trained on {when}, in {place}"]

@@ -30,12 +30,18 @@ class Steps:
     """
 
     def __init__(
-        self, report: StepProgress, expected: Mapping[str, float], together: int = 1
+        self,
+        report: StepProgress,
+        expected: Mapping[str, float],
+        together: int = 1,
+        before: int = 0,
     ) -> None:
         """Start counting. expected: seconds that each step adds; others are not numbered.
 
-        together: steps that go on side by side, for as many times as long as each adds.
+        together: steps that go on side by side, for as many times as long as each adds. before:
+            steps that an earlier process has done, which are counted and not expected.
         """
+        self._before = before
         self._report, self._expected, self._together = report, expected, together
         self._began: dict[str, float] = {}
         self._numbers: dict[str, int] = {}
@@ -46,10 +52,11 @@ class Steps:
             self._report(label, share)
             return
         label = self._open(label)
-        number = self._numbers.setdefault(label, len(self._numbers) + 1)
+        number = self._before + self._numbers.setdefault(label, len(self._numbers) + 1)
         self._began.setdefault(label, time.monotonic())
         self._shares[label] = max(share, self._shares.get(label, 0.0))
-        self._report(f"{number} of {len(self._expected)}: {label}", share)
+        steps = self._before + len(self._expected)
+        self._report(f"{number} of {steps}: {label}", share)
         self._report(WHOLE, self._whole())
 
     def _open(self, label: str) -> str:

@@ -78,11 +78,24 @@ def bleu(
     if n == 1:
         return no_interval(1, confidence, f"{metric}; one segment: no interval", value)
     chosen = stream.integers(0, n, size=(resamples, n))
-    drawn = sorted(score(segments[rows].sum(axis=0), order) for rows in chosen)
-    low = int((1.0 - confidence) / 2.0 * (resamples - 1))
+    drawn = segments[chosen].sum(axis=1)
+    ranked = drawn[np.argsort(_scores(drawn, order), kind="stable")]
+    last = int((1.0 - confidence) / 2.0 * (resamples - 1))
+    low, high = (score(ranked[i], order) for i in (last, resamples - 1 - last))
     method = f"{metric}; percentile bootstrap over records, {resamples} resamples"
-    high = drawn[resamples - 1 - low]
-    return Interval(value, drawn[low], high, n, confidence, method, IntervalKind.BOOTSTRAP)
+    return Interval(value, low, high, n, confidence, method, IntervalKind.BOOTSTRAP)
+
+
+def _scores(totals: Counts, order: int) -> NDArray[np.float64]:
+    """Compute `score` of each row, up to rounding, in a fraction of the time."""
+    words, references = totals[:, 0], totals[:, 1]
+    hit, of = totals[:, 2 : 2 + order], totals[:, 2 + ORDER : 2 + ORDER + order]
+    halved = np.cumsum(hit == 0, axis=1)  # each order without a match counts half the one before
+    some = (hit > 0).any(axis=1) & (of > 0).all(axis=1)  # so there are words, too
+    hit, of, words = (np.where(some, each.T, 1).T for each in (hit, of, words))
+    precisions = np.log(np.where(hit == 0, 0.5**halved, hit) / of).mean(axis=1)
+    penalty = np.minimum(0.0, 1.0 - references / words)
+    return np.where(some, 100.0 * np.exp(precisions + penalty), 0.0)
 
 
 def _description(order: int) -> str:

@@ -8,11 +8,13 @@ from typing import Any
 
 from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
 from reports._content.sweep import settings
+from reports._figures.sweep_axes import labels
 
 FILENAME = "sweep.csv"
 _CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "basis")
 COLUMNS = (
-    "plan_hash", "corpus", "defense", "parameters", "seed", "seeds", "reference", "role",
+    "plan_hash", "corpus", "defense", "setting", "parameters", "seed", "seeds", "reference", "role",
+    "epsilon",
     *(f"claimed_{name}" for name in _CLAIM), "attack", "metric", "unit", "value", "ci_low",
     "ci_high", "confidence", "k", "n", "method", "epsilon_lower", "leaked", "claim",
     "stronger_than_release",
@@ -23,20 +25,23 @@ def rows(results: Results) -> Iterator[dict[str, Any]]:
     """Make a row for each measure, by the names of COLUMNS; seed is empty for all seeds."""
     if results.sweep is None:
         return
-    for release in results.releases:
-        yield from _of(results, release, release.seed, 1)
-    for view, cell in zip(settings(results, results.sweep), results.sweep.cells, strict=True):
-        yield from _of(results, view, None, len(cell.releases))
+    for release, name in zip(results.releases, labels(results.releases, "epsilon"), strict=True):
+        yield from _of(results, release, name, release.seed, 1)
+    views = settings(results, results.sweep)
+    for view, name, cell in zip(views, labels(views, "epsilon"), results.sweep.cells, strict=True):
+        yield from _of(results, view, name, None, len(cell.releases))
 
 
 def _of(
-    results: Results, release: ReleaseResult, seed: int | None, seeds: int
+    results: Results, release: ReleaseResult, setting: str, seed: int | None, seeds: int
 ) -> Iterator[dict[str, Any]]:
     common = {
         "plan_hash": results.plan.get("hash"),
         "corpus": results.corpus.name,
         "defense": release.defense,
+        "setting": setting,
         "parameters": json.dumps(release.parameters, ensure_ascii=False),
+        "epsilon": release.parameters.get("epsilon"),
         "seed": seed,
         "seeds": seeds,
         "reference": release.reference,

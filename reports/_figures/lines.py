@@ -106,14 +106,14 @@ def _paint(page: Canvas, plot: Plot) -> None:
     for row, line in enumerate(plot.series):
         dodge = _DODGE * (row - (len(plot.series) - 1) / 2)
         dodge *= line.joined and not plot.forbidden
-        entries.append((_line(axes, line, across, up, dodge), wording.clip(line.label, 54)))
+        entries.append((line_of(axes, line, across, up, dodge), wording.clip(line.label, 54)))
     for level, dash in zip(plot.levels, _DASHES, strict=False):
         artist = axes.axhline(level.value, color=svg.MUTED, lw=1.2, ls=dash, marker="")
         entries.append((artist, wording.clip(level.label, 54)))
     canvas.legend(page, entries)
 
 
-def _line(axes: Axes, line: Series, across: Scale, up: Scale, dodge: float) -> Artist:
+def line_of(axes: Axes, line: Series, across: Scale, up: Scale, dodge: float) -> Artist:
     """Draw one line, moved aside by `dodge` points, and return what its legend shows."""
     moved = axes.transData + ScaledTranslation(dodge / 72, 0, axes.figure.dpi_scale_trans)
     xs, ys = [p.x for p in line.points], [p.y for p in line.points]

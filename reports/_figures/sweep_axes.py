@@ -82,15 +82,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def labels(releases: Sequence[ReleaseResult], without: str = "") -> list[str]:
-    """Name each setting by its defense and the parameters in which its settings differ."""
+def labels(releases: Sequence[ReleaseResult], *without: str) -> list[str]:
+    """Name each setting by its defense and the parameters in which its settings differ.
+
+    without: parameters that are not named.
+    """
     named = []
     for release in releases:
         alike = [other for other in releases if other.defense == release.defense]
         parts = [
             f"{'ε' if key == 'epsilon' else key} = {wording.setting(value)}"
             for key, value in release.parameters.items()
-            if key != without and len({repr(o.parameters.get(key)) for o in alike}) > 1
+            if key not in without and len({repr(o.parameters.get(key)) for o in alike}) > 1
         ]
         named.append(wording.clip(" ".join([release.defense, ", ".join(parts)]).strip(), 60))
     return named

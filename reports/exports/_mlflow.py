@@ -1,19 +1,23 @@
 """Logs a run to an MLflow server or folder: `--log mlflow:URI`. MLflow is installed by its user.
 
-One MLflow run for the audit, with the reports as artifacts, and one within it for each release.
+One MLflow run for the audit, with the reports as artifacts and three metrics to sort by, and one
+within it for each release. One experiment a project, unless MLflow's own variables name another.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
+from audit.core.terms import Leaked, OnClaim
 from audit.core.visible import without_passwords
 from audit.results import quoting
 from audit.results.schema import ReleaseResult, Results
@@ -21,6 +25,8 @@ from reports._content import verdicts, wording
 from reports._content.page import inert, labels
 
 _LONGEST = 250  # of a name or a value, in all versions of MLflow
+_EXPERIMENT = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"}
+_WHOLE = "mlflow-skinny logs to a server, and to no database; for one run: pip install mlflow"
 _ARTIFACTS = ("results.json", "report.html", "report.pdf", "findings.csv")
 
 
@@ -30,7 +36,7 @@ def checked(target: str) -> str:
     if tracker != "mlflow" or not colon or not uri:
         raise UsageError("--log: expected mlflow:URI, such as mlflow:http://localhost:5000")
     if find_spec("mlflow") is None:
-        raise UsageError("--log mlflow:… needs MLflow; run: pip install mlflow")
+        raise UsageError("--log mlflow:… needs MLflow; run: pip install mlflow (or mlflow-skinny)")
     return uri
 
 
@@ -41,8 +47,12 @@ def log(results: Results, folder: Path, target: str) -> None:
     clean = inert(results)
     try:
         mlflow.set_tracking_uri(uri)
+        project, commit = _project()
+        if not _EXPERIMENT & os.environ.keys():
+            mlflow.set_experiment(_text(project))
         with mlflow.start_run(run_name=_text(folder.name)):
-            mlflow.set_tags({"plan": _text(clean.plan.get("hash")), "status": clean.status})
+            mlflow.set_tags(_tags(clean, commit))
+            mlflow.log_metrics(dict(_overall(clean)))
             for path in filter(Path.is_file, (folder / name for name in _ARTIFACTS)):
                 mlflow.log_artifact(str(path))
             for release, label in zip(clean.releases, labels(clean.releases), strict=True):
@@ -50,7 +60,61 @@ def log(results: Results, folder: Path, target: str) -> None:
                     _log_release(mlflow, clean, release)
     except Exception as error:  # a server, or the library, may raise anything
         why = without_passwords(first_line(error))
-        raise UsageError(f"--log mlflow:…: could not be logged ({why}); the run is kept") from None
+        lacks = isinstance(error, ImportError) or "unsupported URI" in why
+        need = f"; {_WHOLE}" if lacks else ""
+        raise UsageError(
+            f"--log mlflow:…: could not be logged ({why}){need}; the run is kept"
+        ) from None
+
+
+def _project() -> tuple[str, str]:
+    """Return the name of the project that is worked in, and its commit; "" without a repository."""
+    words = ["git", "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        said = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=10, check=True)
+        top, commit = said.stdout.splitlines()
+    except (OSError, ValueError, subprocess.SubprocessError):  # no git, no repository, no commit
+        return Path.cwd().name or "audit", ""
+    return Path(top).name, commit
+
+
+def _tags(results: Results, commit: str) -> dict[str, str]:
+    """Tag the run of the whole audit, with its commit by MLflow's own name."""
+    tags = {
+        "plan": results.plan.get("hash"),
+        "status": results.status,
+        "corpus": results.corpus.name,
+        "headline": " ".join(results.headline),
+        **({"mlflow.source.git.commit": commit} if commit else {}),
+    }
+    return {key: _text(value) for key, value in tags.items()}
+
+
+def _overall(results: Results) -> Iterator[tuple[str, float]]:
+    """List what runs are sorted by: the worst answer, and of the release that has it ε and utility.
+
+    worst_leak: 0 no leak found, 1 inconclusive, 2 a leak to insiders, 3 a leak, 4 a refuted claim.
+    """
+    audited = [release for release in results.releases if not release.reference]
+    worst = max(audited, key=_severity, default=None)
+    if worst is None:
+        return
+    yield "worst_leak", float(_severity(worst))
+    values = [("epsilon", worst.guarantee.epsilon)]
+    values += [(name, one.value) for name, one in worst.utility.items() if name == "perplexity"]
+    for name, value in values:
+        if value is not None and math.isfinite(value):
+            yield name, value
+
+
+def _severity(release: ReleaseResult) -> int:
+    if release.claim == OnClaim.REFUTED:
+        return 4
+    if release.leaked == Leaked.LEAK:
+        return 3
+    if quoting.leaked_of(release).endswith(Leaked.INSIDERS):
+        return 2
+    return 0 if release.leaked == Leaked.NONE_FOUND else 1
 
 
 def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:

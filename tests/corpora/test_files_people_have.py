@@ -18,6 +18,7 @@ import pytest
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.corpora import tables
 from audit.corpora.loading import load, read
 from audit.corpora.mail import NOTE
 from audit.corpora.reading import Reading, RecordForm, UserForm
@@ -392,3 +393,30 @@ def test_saved_data_set_is_read_by_its_splits(tmp_path: Path) -> None:
         (tmp_path / split / "dataset_info.json").write_text("{}")
     corpus = load(str(tmp_path), EMBEDDED_FOLDER)
     assert {r.text: r.split for r in corpus.records} == {"train": "private", "test": "heldout"}
+
+
+def bomb(suffix: str) -> bytes:
+    """Return a few bytes that stand for 100 MB."""
+    if suffix == ".gz":
+        return gzip.compress(bytes(1 << 27), 1)
+    pyarrow = pytest.importorskip("pyarrow")
+    if suffix == ".zst":
+        return bytes(pyarrow.compress(bytes(1 << 27), "zstd", asbytes=True))
+    words = pyarrow.DictionaryArray.from_arrays([0] * 99_999, ["a" * 9999])
+    table, sink = pyarrow.table({"text": words}), pyarrow.BufferOutputStream()
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, sink)
+    else:
+        with pyarrow.ipc.new_file(sink, table.schema) as file:
+            file.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".parquet", ".arrow"])
+def test_file_that_unpacks_without_an_end_is_refused(tmp_path: Path, suffix: str) -> None:
+    name = suffix if suffix in tables.ARROW else f".jsonl{suffix}"
+    (tmp_path / f"x{name}").write_bytes(bomb(suffix))
+    with pytest.raises(UsageError, match="unpacks to over 100 times its size; unpack it first"):
+        pairs(tmp_path / f"x{name}")

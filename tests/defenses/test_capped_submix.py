@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -236,14 +237,14 @@ def test_members_equal_to_the_public_model_at_weight_1_leave_its_answer() -> Non
     np.testing.assert_allclose(released, public, rtol=1e-14, atol=0)
 
 
-@pytest.mark.parametrize("k", range(2, 100))
-def test_no_share_of_the_public_model_is_below_0(k: int) -> None:
+def test_no_share_of_the_public_model_is_below_0() -> None:
     """At weight 1 the members' shares may sum to more than 1, where they say next to nothing."""
     public, member = np.array([[1.0, 1e-30]]), np.array([1.0, 1.2e-46])
-    mechanism = mixture_of(B, 1.0, k)
-    members = np.array([[member] * k])
-    assert (mechanism.caps.weights(tensor(members), tensor(public)) == 1).all()
-    assert (answers(mechanism, members, public) > 0).all()
+    for k in range(2, 100):
+        mechanism = mixture_of(B, 1.0, k)
+        members = np.array([[member] * k])
+        assert (mechanism.caps.weights(tensor(members), tensor(public)) == 1).all()
+        assert (answers(mechanism, members, public) > 0).all()
 
 
 # the bound is reached
@@ -310,18 +311,15 @@ def test_the_claim_per_user_is_for_one_part_replaced_and_not_for_two() -> None:
     assert both(replaced(0), replaced(2), 2.0)[0] / claim == pytest.approx(1.481, abs=1e-3)
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
-@pytest.mark.parametrize("charge", [0.5, 1.0, 3.0])
-def test_members_that_leave_out_a_public_token_are_capped_by_the_other_direction(
-    alpha: float, charge: float
-) -> None:
+def test_members_that_leave_out_a_public_token_are_capped_by_the_other_direction() -> None:
     """Of the public pmf to the answer: the answer itself never says much of what is left out."""
     public, members = np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [1.0, 0.0]]])
-    mechanism = mixture_of(charge, 0.999999, 2, alpha)
-    whole = answers(mechanism, members, public)
-    without = answers(mechanism, emptied(members, public, 0), public)
-    assert divergences(whole, without, alpha)[0] < divergences(without, whole, alpha)[0]
-    assert 0.2 * charge < divergences(without, whole, alpha)[0] <= charge
+    for alpha, charge in product((1.5, 2.0, 8.0), (0.5, 1.0, 3.0)):
+        mechanism = mixture_of(charge, 0.999999, 2, alpha)
+        whole = answers(mechanism, members, public)
+        without = answers(mechanism, emptied(members, public, 0), public)
+        assert divergences(whole, without, alpha)[0] < divergences(without, whole, alpha)[0]
+        assert 0.2 * charge < divergences(without, whole, alpha)[0] <= charge
 
 
 # a hostile search
@@ -405,7 +403,7 @@ def test_no_search_finds_a_user_who_costs_more_than_the_claim() -> None:
 # whole transcripts, through sessions
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.full) for i in (1, 2, 3))])
 @pytest.mark.parametrize("weight", [0.2, 1.0])
 def test_no_transcript_costs_more_than_the_claim(bigram: Any, seed: int, weight: float) -> None:
     """Four tokens under a budget of three: the last one is the public model's."""
@@ -590,10 +588,9 @@ def test_the_delta_of_the_claim_per_user_suits_the_number_of_users_that_it_names
     assert default_delta(most) == 1e-5 > default_delta(most + 1)
 
 
-@pytest.mark.parametrize("k", [2, 3, 7, 16, 49])
-@pytest.mark.parametrize("weight", [0.05, 0.2, 0.3, 0.7, 0.999999])
-def test_the_figures_per_user_are_never_printed_below_what_is_proved(k: int, weight: float) -> None:
-    for epsilon in (0.1, 0.7, 1.0, 2.0, 8.0, 31.4):
+def test_the_figures_per_user_are_never_printed_below_what_is_proved() -> None:
+    weights, epsilons = (0.05, 0.2, 0.3, 0.7, 0.999999), (0.1, 0.7, 1.0, 2.0, 8.0, 31.4)
+    for k, weight, epsilon in product((2, 3, 7, 16, 49), weights, epsilons):
         made = service(k=k, epsilon=epsilon, weight=weight)
         (per_user,) = (c for c in made.guarantee.conditions if c.startswith("per user"))
         loss, approximate = map(

@@ -91,21 +91,17 @@ def test_no_part_removed_or_replaced_costs_more(
         assert lost(whole, neighbour, public, coin, alpha) <= worst * (1 + 1e-9) + 1e-12
 
 
-@pytest.mark.parametrize("coin", [0.05, 0.125, 0.5, 1.0])
-@pytest.mark.parametrize("k", [2, 3, 8])
-@pytest.mark.parametrize("bound", [0.02, 0.3, 2.0])
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
-def test_members_at_the_edges_of_the_band_reach_it(
-    k: int, coin: float, bound: float, alpha: float
-) -> None:
+def test_members_at_the_edges_of_the_band_reach_it() -> None:
     """Three tokens: the part alone, then the others alone, then nobody at the upper edge."""
-    up = 1 / (1 + math.exp(bound))
-    public = np.array([up, up, 1 - 2 * up])
-    own, other = [bound, -bound, -bound], [-bound, bound, -bound]
-    members = public * np.exp(np.array([own, *[other] * (k - 1)]))
-    np.testing.assert_allclose(members.sum(axis=1), 1.0)
-    found = lost(members, members[1:], public, coin, alpha)
-    assert found == pytest.approx(removed(bound, coin, k, alpha), rel=1e-6)
+    coins, bounds, alphas = (0.05, 0.125, 0.5, 1.0), (0.02, 0.3, 2.0), (1.5, 2.0, 8.0)
+    for coin, k, bound, alpha in product(coins, (2, 3, 8), bounds, alphas):
+        up = 1 / (1 + math.exp(bound))
+        public = np.array([up, up, 1 - 2 * up])
+        own, other = [bound, -bound, -bound], [-bound, bound, -bound]
+        members = public * np.exp(np.array([own, *[other] * (k - 1)]))
+        np.testing.assert_allclose(members.sum(axis=1), 1.0)
+        found = lost(members, members[1:], public, coin, alpha)
+        assert found == pytest.approx(removed(bound, coin, k, alpha), rel=1e-6)
 
 
 @given(bound=st.floats(1e-5, 20.0), coin=st.floats(0.001, 1.0), k=st.integers(2, 40))

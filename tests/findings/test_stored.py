@@ -121,6 +121,20 @@ def refusal(folder: Path, results: Results, edit: Edit = lambda _: None) -> str:
     return said.removeprefix(path).removesuffix(stored._AGAIN)
 
 
+def check_refusals(folder: Path, rows: Sequence[tuple[Results, Edit, str]]) -> None:
+    """Checks that each edit of these results is refused with its words; names all that are not."""
+    wrong = []
+    for i, (results, edit, words) in enumerate(rows):
+        try:
+            load(folder, results, edit)
+            said = "read"
+        except UsageError as error:
+            said = str(error)
+        if words not in said or "\n" in said:
+            wrong.append(f"row {i}: {words!r} is not in {said!r}")
+    assert not wrong, "\n".join(wrong)
+
+
 def of_first(**edits: Any) -> Edit:
     """An edit of the first finding."""
     return lambda d: d["releases"][0]["findings"][0].update(edits)
@@ -194,34 +208,33 @@ def test_no_field_of_a_finding_may_be_left_out(tmp_path: Path) -> None:
 # what is no document
 
 
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        (lambda d: d.update(schema_version="2"), "schema version '2'; this audit reads '3'"),
-        (lambda d: d.update(schema_version=3), "schema version 3;"),
-        (lambda d: d.update(schema_version=["3"]), "schema version ['3'];"),
-        (lambda d: d.pop("schema_version"), "schema version None"),
-        (lambda d: d.pop("corpus"), "corpus: "),
-        (lambda d: d.update(extra=1), "extra: "),
-        (lambda d: d["releases"][0].update(seed="x"), "releases.0.seed: "),
-        (lambda d: d["releases"][0].update(leaked="nothing"), "releases.0.leaked: "),
-        (lambda d: d["releases"][0].pop("claim"), "releases.0.claim: "),
-        (lambda d: d["releases"][0]["cost"].update(seconds=float("nan")), "cost.seconds"),
-        (of_first(value=[]), "findings.0.value"),
-        (of_first(verdict="silent"), "findings.0.verdict"),
-        (lambda d: d["releases"][0]["guarantee"].update(epsilon={}), "guarantee.epsilon"),
-    ],
-)
-def test_a_bad_document_is_refused_by_its_place(edit: Edit, said: str, tmp_path: Path) -> None:
-    assert said in refusal(tmp_path, documents.document(), edit)
+BAD: list[tuple[Edit, str]] = [
+    (lambda d: d.update(schema_version="2"), "schema version '2'; this audit reads '3'"),
+    (lambda d: d.update(schema_version=3), "schema version 3;"),
+    (lambda d: d.update(schema_version=["3"]), "schema version ['3'];"),
+    (lambda d: d.pop("schema_version"), "schema version None"),
+    (lambda d: d.pop("corpus"), "corpus: "),
+    (lambda d: d.update(extra=1), "extra: "),
+    (lambda d: d["releases"][0].update(seed="x"), "releases.0.seed: "),
+    (lambda d: d["releases"][0].update(leaked="nothing"), "releases.0.leaked: "),
+    (lambda d: d["releases"][0].pop("claim"), "releases.0.claim: "),
+    (lambda d: d["releases"][0]["cost"].update(seconds=float("nan")), "cost.seconds"),
+    (of_first(value=[]), "findings.0.value"),
+    (of_first(verdict="silent"), "findings.0.verdict"),
+    (lambda d: d["releases"][0]["guarantee"].update(epsilon={}), "guarantee.epsilon"),
+]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b"3", b"null", b"[" * 100_000])
-def test_what_is_no_document_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_a_bad_document_is_refused_by_its_place(tmp_path: Path) -> None:
+    check_refusals(tmp_path, [(documents.document(), *row) for row in BAD])
+
+
+def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=str(path)):
-        stored.load(path)
+    for content in (b"", b"{", b"\xff", b"[]", b"3", b"null", b"[" * 100_000):
+        path.write_bytes(content)
+        with pytest.raises(UsageError, match=str(path)):
+            stored.load(path)
 
 
 def test_a_missing_document_says_what_to_do(tmp_path: Path) -> None:
@@ -308,9 +321,8 @@ CONTRADICTIONS: list[tuple[Edit, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "said"), CONTRADICTIONS)
-def test_what_contradicts_itself_is_refused(edit: Edit, said: str, tmp_path: Path) -> None:
-    assert said in refusal(tmp_path, documents.document(), edit)
+def test_what_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    check_refusals(tmp_path, [(documents.document(), *row) for row in CONTRADICTIONS])
 
 
 # what does not follow from the numbers
@@ -499,12 +511,10 @@ REFUSED: list[tuple[Results, Edit, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("results", "edit", "said"), REFUSED)
-def test_an_edit_that_its_numbers_contradict_is_refused(
-    results: Results, edit: Edit, said: str, tmp_path: Path
-) -> None:
-    load(tmp_path, results)
-    assert said in refusal(tmp_path, results, edit)
+def test_an_edit_that_its_numbers_contradict_is_refused(tmp_path: Path) -> None:
+    for results in {id(row[0]): row[0] for row in REFUSED}.values():
+        load(tmp_path, results)
+    check_refusals(tmp_path, REFUSED)
 
 
 READ = {
@@ -725,32 +735,29 @@ def test_a_relation_that_holds_too_is_one_to_account_under(tmp_path: Path) -> No
 TERM = TABLE["terms"][0]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {},
-        {"relation": "add_or_remove"},
-        {**TABLE, "relation": "sideways"},
-        {**TABLE, "relation": ["add_or_remove"]},
-        {**TABLE, "delta": 2},
-        {**TABLE, "delta": "small"},
-        {**TABLE, "delta": 10**400},
-        {**TABLE, "terms": None},
-        {**TABLE, "terms": ["noise"]},
-        {**TABLE, "terms": [{**TERM, "noise_multiplier": "much"}]},
-        {**TABLE, "terms": [{**TERM, "noise_multiplier": -1}]},
-        {**TABLE, "terms": [{**TERM, "count": 1.5}]},
-        {**TABLE, "terms": [{**TERM, "count": "inf"}]},
-        {**TABLE, "terms": [{**TERM, "count": 10**400}]},
-        {**TABLE, "terms": [{**TERM, "records": 10**400}]},
-        {**TABLE, "terms": [{**TERM, "what": 1}]},
-    ],
-)
-def test_an_accounting_that_cannot_be_read_is_refused_in_one_line(
-    table: dict[str, Any], tmp_path: Path
-) -> None:
-    edit = lambda d: d["releases"][0]["guarantee"].update(accounting=table)  # noqa: E731
-    assert refusal(tmp_path, accounted(None), edit).startswith(f"{SUBMIX}")
+UNREADABLE: list[dict[str, Any]] = [
+    {},
+    {"relation": "add_or_remove"},
+    {**TABLE, "relation": "sideways"},
+    {**TABLE, "relation": ["add_or_remove"]},
+    {**TABLE, "delta": 2},
+    {**TABLE, "delta": "small"},
+    {**TABLE, "delta": 10**400},
+    {**TABLE, "terms": None},
+    {**TABLE, "terms": ["noise"]},
+    {**TABLE, "terms": [{**TERM, "noise_multiplier": "much"}]},
+    {**TABLE, "terms": [{**TERM, "noise_multiplier": -1}]},
+    {**TABLE, "terms": [{**TERM, "count": 1.5}]},
+    {**TABLE, "terms": [{**TERM, "count": "inf"}]},
+    {**TABLE, "terms": [{**TERM, "count": 10**400}]},
+    {**TABLE, "terms": [{**TERM, "records": 10**400}]},
+    {**TABLE, "terms": [{**TERM, "what": 1}]},
+]
+
+
+def test_an_accounting_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
+    rows = [(accounted(None), of_claim(accounting=table), f": {SUBMIX}") for table in UNREADABLE]
+    check_refusals(tmp_path, rows)
 
 
 # the settings of a sweep
@@ -811,12 +818,10 @@ OF_CELLS: list[tuple[Results, Edit, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("results", "edit", "said"), OF_CELLS)
-def test_an_edit_of_a_setting_that_its_seeds_contradict_is_refused(
-    results: Results, edit: Edit, said: str, tmp_path: Path
-) -> None:
-    assert load(tmp_path, results).sweep is not None
-    assert said in refusal(tmp_path, results, edit)
+def test_an_edit_of_a_setting_that_its_seeds_contradict_is_refused(tmp_path: Path) -> None:
+    for results in {id(row[0]): row[0] for row in OF_CELLS}.values():
+        assert load(tmp_path, results).sweep is not None
+    check_refusals(tmp_path, OF_CELLS)
 
 
 def test_a_setting_is_held_to_the_weakest_claim_of_its_seeds(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -77,15 +78,10 @@ LEAKED: list[tuple[str, Measurement, Mapping[tuple[str, str], bool] | None, str]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "sensitive", "word"), [row[1:] for row in LEAKED], ids=[row[0] for row in LEAKED]
-)
-def test_what_leaked_is_answered_whatever_was_promised(
-    given: Measurement, sensitive: Mapping[tuple[str, str], bool] | None, word: str
-) -> None:
-    for claim in CLAIMS:
+def test_what_leaked_is_answered_whatever_was_promised() -> None:
+    for (row, given, sensitive, word), claim in product(LEAKED, CLAIMS):
         result = answered(given, claim, sensitive)
-        assert result.leaked == word, (claim, result.sentence)
+        assert result.leaked == word, (row, claim, result.sentence)
         assert result.sentence.endswith(".") or not result.sentence
         assert "  " not in result.sentence
 
@@ -124,15 +120,10 @@ CLAIMED: list[tuple[str, Measurement, Guarantee, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "guarantee", "word"), [row[1:] for row in CLAIMED], ids=[row[0] for row in CLAIMED]
-)
-def test_the_claim_is_answered_beside_it(
-    given: Measurement, guarantee: Guarantee, word: str
-) -> None:
-    for sensitive in (SENSITIVE, None):
+def test_the_claim_is_answered_beside_it() -> None:
+    for (row, given, guarantee, word), sensitive in product(CLAIMED, (SENSITIVE, None)):
         result = answered(given, guarantee, sensitive)
-        assert result.claim == word, (sensitive, result.claim_sentence)
+        assert result.claim == word, (row, sensitive, result.claim_sentence)
         assert result.claim_sentence.endswith(".") and "  " not in result.claim_sentence
 
 

@@ -211,6 +211,14 @@ def test_a_run_that_is_not_complete_is_refused(
     (calm / "empty" / "manifest.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
     said = refused(audit("gate", "empty"))  # no results yet
     assert "the run is interrupted, not complete; resume it" in said and "--output empty" in said
+    again = "audit run --defense submix --plan 'my plan.toml' --output empty"
+    for command in (again, "audit run --x; rm -rf .", "curl x", "audit 'run", f"{again} | sh", 7):
+        text = json.dumps({**manifest, "status": "running", "command": command})
+        (calm / "empty" / "manifest.json").write_text(text)
+        said = refused(audit("gate", "empty"))
+        assert "running, or was killed, not complete" in said
+        assert said.endswith(f"resume it with: {again}\n") == (command == again)
+        assert command == again or str(command) not in said  # a stranger's line is not passed on
     (calm / "run" / "manifest.json").write_text(json.dumps({**manifest, "status": "complete"}))
     assert audit("gate", "run").returncode == 0
 

@@ -137,9 +137,9 @@ class Tokens:
 
 ENSEMBLES = [  # but GNMax, which counts distinct votes: how many they are is no shape
     SubMix(k=2, budget=200),
-    SubMix(k=2, budget=200, clip=2.0, alpha=3.0, temperature=0.8),
+    full(SubMix(k=2, budget=200, clip=2.0, alpha=3.0, temperature=0.8)),
     CappedSubMix(k=4, budget=200),
-    CappedSubMix(k=4, budget=200, multiple=1.5),
+    full(CappedSubMix(k=4, budget=200, multiple=1.5)),
     InvisibleInk(k=4, budget=200),
     PMixed(k=4, budget=200),
     SubsampleAggregate(k=4, budget=200),

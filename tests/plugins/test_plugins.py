@@ -75,6 +75,7 @@ def test_only_a_plugins_name_is_ever_imported():
             (("defenses", "submx"), "unknown defense 'submx'; did you mean 'submix'?"),
             (("attacks", "extractoin"), "unknown attack 'extractoin'; did you mean 'extraction'?"),
             (("defenses", "zzz"), "unknown defense 'zzz'; known: "),
+            (("defenses", "./mine.py"), "by an entry point, as docs/adding-a-defense.md shows"),
             *((("defenses", name), "unknown defense") for name in (*strange, "x" * 300, "/etc")),
         ],
     )

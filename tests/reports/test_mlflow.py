@@ -6,6 +6,7 @@ import contextlib
 import math
 import posixpath
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
@@ -30,9 +31,14 @@ class Fake(ModuleType):
         self.runs: list[SimpleNamespace] = []
         self.open: list[SimpleNamespace] = []
         self.uri = ""
+        self.experiments: list[str] = []
 
     def set_tracking_uri(self, uri: str) -> None:
         self.uri = uri
+
+    def set_experiment(self, name: str) -> None:
+        assert not self.open
+        self.experiments.append(name)
 
     @contextlib.contextmanager
     def start_run(self, run_name: str, nested: bool = False) -> Iterator[None]:
@@ -81,6 +87,31 @@ def test_a_run_for_the_audit_and_one_for_each_release(
     assert mlflow.uri == "http://localhost:5000" and mlflow.open == []
     assert (whole.name, whole.files) == (tmp_path.name, ["report.html"])
     assert [one.name for one in releases] == ["submix", "none", "as_is", "dp_sgd", "public"]
+
+
+def test_runs_sort_by_the_worst_answer_in_the_experiment_of_their_project(
+    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "my-model"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(project)]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    (project / "below").mkdir()
+    monkeypatch.chdir(project / "below")
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    assert mlflow.experiments == ["my-model"] * 2
+    alone, within = [run for run in mlflow.runs if "headline" in run.tags]
+    assert "mlflow.source.git.commit" not in alone.tags
+    assert len(within.tags["mlflow.source.git.commit"]) == 40
+    (refuted,) = [r for r in results.releases if r.claim == "refuted"]
+    assert within.metrics["worst_leak"] == 4
+    assert within.metrics["epsilon"] == refuted.guarantee.epsilon
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    assert len(mlflow.experiments) == 2  # the variable names it
 
 
 def test_metrics_with_interval_ends_parameters_and_answers(
@@ -144,3 +175,30 @@ def test_an_error_of_the_server_is_one_line_without_its_password(
         _mlflow.log(results, tmp_path, "mlflow:https://me:hunter2@tracker.example")
     assert "https://…@tracker.example/" in str(error.value)
     assert "hunter2" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_a_lean_mlflow_lacks_is_named(
+    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str) -> None:
+        raise RuntimeError("got unsupported URI 'sqlite:///x.db'")
+
+    monkeypatch.setattr(mlflow, "set_experiment", refuse)
+    with pytest.raises(UsageError, match=r"pip install mlflow; the run is kept"):
+        _mlflow.log(results, tmp_path, "mlflow:sqlite:///x.db")
+
+
+@pytest.mark.filterwarnings("ignore")  # of another library
+def test_real_mlflow_has_one_experiment_and_a_parent_with_metrics(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    (tmp_path / "report.html").write_text("a report")
+    for _ in range(2):
+        _mlflow.log(results, tmp_path, f"mlflow:{tmp_path / 'runs'}")
+    (one,) = [e for e in real.search_experiments() if e.name != "Default"]
+    runs = real.MlflowClient().search_runs([one.experiment_id])
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    assert (len(parents), len(runs)) == (2, 2 * (1 + len(results.releases)))
+    assert {run.data.metrics["worst_leak"] for run in parents} == {4.0}

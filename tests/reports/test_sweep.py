@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from audit.results import schema as contract
 from audit.results.numbers import FROM_FILE
 from audit.results.schema import (
-    Measure,
     Results,
 )
 from reports import Report
@@ -27,46 +24,6 @@ from reports._figures.lines import Level, Plot, Point, Series, scale
 from reports._figures.sweep_axes import epsilon_axes, kind, labels, parameter_axes
 from tests import by_hand as make
 from tests.reports.pages import assert_inert
-
-
-@pytest.fixture
-def sweep() -> Results:
-    """Two defenses of different kinds at two ε, one without ε, references; two seeds."""
-    part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
-
-    def use(value: float) -> dict[str, Measure]:
-        common: dict[str, Any] = {"ci": None, "n": 9, "method": "bootstrap"}
-        return {
-            "perplexity": Measure(value=value, unit="perplexity", **common),
-            "bleu4": Measure(value=90 / value, unit="BLEU-4", **common),
-            "top1_accuracy": Measure(value=1 / value, unit="share of tokens", **common),
-        }
-
-    def one(name: str, seed: int, claim: Any, found: Any, value: float, **told: Any) -> Any:
-        settings = {} if claim.epsilon in (0.0, math.inf) else {"epsilon": claim.epsilon}
-        made = {"parameters": settings, "seed": seed, "utility": use(value), **told}
-        return make.release(name, claim, found, **made)
-
-    releases = []
-    for seed in (0, 1):
-        for e in (1.0, 8.0):
-            spent = [make.session(spent_curve=[(0, 0.0), (80, e)])]
-            quiet, bound = make.finding(0.01 * e), make.bound(0.3 + seed)
-            loud = make.finding(0.02, epsilon_lower=bound, leaked="leak", claim="not refuted")
-            releases += [
-                one(
-                    "submix", seed, make.guarantee(e, **part), quiet, 20 / e + seed, sessions=spent
-                ),
-                one("dp_sgd", seed, make.guarantee(e, delta=1e-5), loud, 30 / e + seed),
-            ]
-        nothing, never = make.guarantee(math.inf), make.guarantee(0.0)
-        control = {"reference": True}
-        releases += [
-            one("redaction", seed, nothing, make.finding(0.1), 3.0),
-            one("none", seed, nothing, make.finding(0.9), 2.0, role="positive control", **control),
-            one("public", seed, never, make.finding(0.0), 40.0, role="null control", **control),
-        ]
-    return make.swept(releases, make.run())
 
 
 def drawn(results: Results) -> list[Figure]:

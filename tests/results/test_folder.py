@@ -217,9 +217,12 @@ def test_without_an_output_and_without_a_run_a_dated_folder_is_made(tmp_path, mo
     (tmp_path / "audits" / "stray").mkdir(parents=True)
     (tmp_path / "audits" / "stray" / "manifest.json").write_text("{torn")
     found = find(None, "0123456789abcdef").path
-    assert found.parent == Path("audits")
+    assert found.parent == Path("audits") and not found.exists()
     assert found.name.endswith("-01234567")
-    assert not found.exists()
+    again = find(None, "0123456789abcdef", command="audit run --plan 'my plan.toml'")
+    found.mkdir(parents=True)
+    again.mark("running", PLAN)
+    assert run_record(found)["command"] == f"audit run --plan 'my plan.toml' --output {found}"
 
 
 def test_an_output_of_the_same_plan_is_gone_on_with(tmp_path):

@@ -101,6 +101,11 @@ def test_dry_run_states_own_delta_and_missing_control(
     code, said, _ = audit(*command(made, tmp_path / "out", "--dry-run", defense=defense))
     assert code == 0
     assert "at its own δ = 0.1 they can refute" in said and "is not below 1/N (N = 16)" in said
+    assert (
+        "116 records of 16 users, as its manifest counts them; 16 planted users decided by coin"
+        in said
+    )
+    assert "policy" not in said  # which marks nothing where no text is here
     assert "note: no positive control" in said
 
 
@@ -120,19 +125,14 @@ def test_it_verifies(alone: Path) -> None:
     assert verify(alone).differences == ()
 
 
-def test_reveal_names_every_candidate(made: Made, audit: Audit, tmp_path: Path) -> None:
-    code, _, told = audit(*command(made, tmp_path / "out", "--reveal"))
-    assert code == 0, told
-    lines = (tmp_path / "out" / "secrets.jsonl").read_text("utf-8").splitlines()
-    assert {json.loads(line)["value"] for line in lines} == {s.value for s in made.planted.secrets}
-
-
-def test_the_same_plan_gives_the_same_bytes(
+def test_the_same_plan_reveals_values_beside_the_same_bytes(
     made: Made, alone: Path, audit: Audit, tmp_path: Path
 ) -> None:
     attacks = ("--attack", "membership", "--attack", QUICK)
-    assert audit(*command(made, tmp_path / "again", *attacks))[0] == 0
+    assert audit(*command(made, tmp_path / "again", *attacks, "--reveal"))[0] == 0
     assert comparable(tmp_path / "again") == comparable(alone)
+    lines = (tmp_path / "again" / "secrets.jsonl").read_text("utf-8").splitlines()
+    assert {json.loads(line)["value"] for line in lines} == {s.value for s in made.planted.secrets}
 
 
 @pytest.mark.full
@@ -226,7 +226,10 @@ def pipelines(made: Made, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-@pytest.mark.parametrize("fate", ["missing", "cut off", "masked from the loss"])
+@pytest.mark.parametrize(
+    "fate", [*(pytest.param(f, marks=pytest.mark.full) for f in ("missing", "cut off")),
+             "masked from the loss"],
+)  # fmt: skip
 def test_what_a_pipeline_dropped_is_not_trained_rather_than_safe(
     made: Made, plain: Any, audit: Audit, tmp_path: Path, fate: str
 ) -> None:
@@ -244,6 +247,7 @@ def test_what_a_pipeline_dropped_is_not_trained_rather_than_safe(
     assert "not trained on" not in record["sentence"]
 
 
+@pytest.mark.full
 def test_what_was_dropped_is_not_safe_beside_references_either(
     made: Made, plain: Any, plan: Path, audit: Audit, tmp_path: Path
 ) -> None:

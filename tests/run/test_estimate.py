@@ -204,7 +204,7 @@ def alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "cost_of", lambda task, tokenizer: Cost(1e-4, 1e6))
     one = Asking(Access.DISTRIBUTION, None, 1e-4, 0.0, 0.0, 1e6)
     monkeypatch.setattr(
-        module, "askings", lambda run, chosen: [one] * (1 + len(run.tasks[chosen]) // 2)
+        module, "askings", lambda run: {c: [one] * (1 + len(t) // 2) for c, t in run.tasks.items()}
     )
 
 
@@ -278,8 +278,9 @@ def test_steps_after_the_first_are_timed() -> None:
 
 
 def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
-    run = prepared(tmp_path, defense=("submix:k=2",))
-    service, mixture = askings(run, run.plan.defenses[0])
+    run = prepared(tmp_path, defense=("submix:k=2", "dp_sgd"))
+    (service, mixture), *whole = askings(run).values()
+    assert len(whole) == 3 and all(one == whole[0] for one in whole[:2])  # trained as a whole
     assert service.remaining == 1024 and mixture.remaining is None
     assert mixture.readable == Access.SCORE and mixture.read == 0.0
     assert min(service.generated, service.scored, service.read, mixture.scored) > 0
@@ -291,9 +292,11 @@ def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
 # steps
 
 
-def reported(*calls: tuple[str, float], expected: dict[str, float]) -> list[tuple[str, float]]:
+def reported(
+    *calls: tuple[str, float], expected: dict[str, float], before: int = 0
+) -> list[tuple[str, float]]:
     seen: list[tuple[str, float]] = []
-    steps = Steps(lambda label, share: seen.append((label, share)), expected)
+    steps = Steps(lambda label, share: seen.append((label, share)), expected, before=before)
     for label, share in calls:
         steps(label, share)
     return seen
@@ -303,6 +306,8 @@ def test_steps_are_numbered_in_the_order_they_begin() -> None:
     seen = reported(("b", 0.5), ("a", 0.1), ("b", 1.0), expected={"a": 1.0, "b": 1.0})
     labels = [label for label, _ in seen if label != WHOLE]
     assert labels == ["1 of 2: b", "2 of 2: a", "1 of 2: b"]
+    resumed = reported(("b", 0.5), ("a", 1.0), expected={"a": 1.0, "b": 1.0}, before=7)
+    assert [label for label, _ in resumed if label != WHOLE] == ["8 of 9: b", "9 of 9: a"]
 
 
 def test_steps_of_one_label_follow_each_other() -> None:

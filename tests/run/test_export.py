@@ -54,7 +54,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = resolve_on(
         {
             "defense": [SUBMIX, CAPPED, "none", "blacklist"],
-            "attack": ["name_leak"],
+            "attack": ["name_leak:generations=4,length=4,decoys=2"],
             "utility_tokens": 8,
             "device": "cpu",
             "planting": {"users": 8, "kinds": ["name"]},

@@ -38,7 +38,7 @@ def plan(folder: Path, **settings: Any) -> Any:
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     given = {
         "defense": FEW,
-        "attack": ["name_leak"],
+        "attack": ["name_leak:generations=4,length=4,decoys=2"],
         "utility_tokens": 8,
         "device": "cpu",
         "planting": {"users": 8, "kinds": ["name"]},

@@ -69,7 +69,7 @@ def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 @pytest.mark.parametrize(
     ("copies", "unit", "word"),
-    [(1, "record", "refuted"), (1, "user", "refuted"),
+    [(1, "record", "refuted"), pytest.param(1, "user", "refuted", marks=pytest.mark.full),
      pytest.param(2, "user", "refuted", marks=pytest.mark.full),
      pytest.param(2, "record", "not testable", marks=pytest.mark.full)],
 )  # fmt: skip

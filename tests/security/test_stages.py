@@ -197,6 +197,23 @@ def test_run_of_another_user_is_put_aside(tmp_path: Path) -> None:
     assert len(list((tmp_path / "stages" / stages.ASIDE).iterdir())) == 6
 
 
+def test_signed_key_of_another_run_vouches_for_no_answers(tmp_path: Path) -> None:
+    """Whoever has a copy of one run folder has its mask.key, signed by its user."""
+    other, mine = strange(tmp_path / "strange"), RunFolder(tmp_path / "mine", "h")
+    with mine.held({}):
+        mine.admit()
+        mine.journal("s").keep("asked", "told")
+        mine.stage("answers.jsonl").rename(tmp_path / "own")
+        shutil.copy(other.stage("answers.jsonl"), mine.stage("answers.jsonl"))
+        (note,) = mine.admit()
+        assert "1 file is not signed" in note and mine.journal("s").recall("question") is None
+        (tmp_path / "own").rename(mine.stage("answers.jsonl"))
+        assert mine.admit() == [] and mine.journal("s").recall("asked") == "told"
+        row = json.loads(mine.stage("answers.jsonl").read_text("utf-8"))
+        mine.stage("answers.jsonl").write_text(json.dumps({**row, "question": "another"}) + "\n")
+        assert mine.journal("s").recall("another") is None
+
+
 def test_own_run_is_resumed(tmp_path: Path) -> None:
     for _ in range(2):
         folder = RunFolder(tmp_path, "h")
@@ -251,17 +268,19 @@ def test_poisoned_run_ends_with_its_own_results(tmp_path: Path) -> None:
     want = measured(tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "again")
     resumed = audit(*words, "again", cwd=tmp_path)
-    assert "resumes 1 training made on 2" in resumed.stderr and "not signed" not in resumed.stderr
+    assert (
+        " steps done before: trained on 2" in resumed.stderr and "not signed" not in resumed.stderr
+    )
     assert measured(tmp_path / "again") == want
     poison(tmp_path / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUDIT_STAGE_KEY", "of the one who took it over, alone")
         stranger = audit(*words, "again", cwd=tmp_path)
         said, rest = stranger.stderr.split("not signed with your key", 1)
-        assert "100%" not in said and "resumes" not in rest
+        assert "100%" not in said and "done before" not in rest
         assert measured(tmp_path / "again") == want
     done = audit(*words, "run", cwd=tmp_path)
-    assert "not signed with your key" in done.stderr and "resumes" not in done.stderr
+    assert "not signed with your key" in done.stderr and "done before" not in done.stderr
     assert measured(tmp_path / "run") == want
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from audit.statistics.bleu import ORDER, bleu, counts, score
+from audit.statistics.bleu import ORDER, _scores, bleu, counts, score
 
 words = st.lists(st.sampled_from(["a", "b", "c", "it's", "1,000.5", "(x)"]), max_size=9)
 text = words.map(" ".join)
@@ -29,6 +29,12 @@ def test_value_is_sacrebleu_of_the_whole_texts(texts: list[tuple[str, str]], n: 
     said, meant = (list(side) for side in zip(*texts, strict=True))
     whole = BLEU(max_ngram_order=n, force=True).corpus_score(said, [meant])
     assert bleu(counts(said, meant), n, stream(), resamples=5).value == pytest.approx(whole.score)
+
+
+@given(pairs, st.integers(1, ORDER))
+def test_resampled_corpora_are_ranked_by_their_score(texts: list[tuple[str, str]], n: int) -> None:
+    found = counts(*(list(side) for side in zip(*texts, strict=True)))
+    assert _scores(found, n) == pytest.approx([score(row, n) for row in found])
 
 
 def test_value_is_the_formula_of_the_paper() -> None:

@@ -187,7 +187,17 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
         f"{count(settings, 'setting')}: in at most 5 of 100 sweeps without any leak, a setting of "
         "several seeds is called a leak; a leak of one seed that the others do not confirm is named"
     )
-    return [*common, picked, verdicts, *joint(releases), *own]
+    return [*common, picked, verdicts, *few_seeds(len(runs)), *joint(releases), *own]
+
+
+def few_seeds(seeds: int) -> list[str]:
+    """Warn where intervals over seeds say next to nothing."""
+    if seeds != 2:
+        return []
+    return [
+        "two seeds give intervals that reach 12.7 standard errors to each side, so hardly any "
+        "difference shows; run three seeds or more (4.3 standard errors)"
+    ]
 
 
 def joint(releases: Sequence[ReleaseResult]) -> list[str]:

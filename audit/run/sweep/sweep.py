@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -39,9 +39,12 @@ from audit.prepare.run import Run
 from audit.results import foreign
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results
+from audit.results.words import count
 from audit.run import pipeline as running
+from audit.run.dry_run import query_lines
 from audit.run.estimate import check_fits, estimate, says
 from audit.run.sweep.grid import Grid, grid_of
+from audit.run.sweep.summary import few_seeds
 from audit.run.sweep.together import together
 
 PLAN_FILE = "plan.toml"
@@ -109,10 +112,12 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
             for line in folder.admit():
                 report(Remark(line), 0.0)
             homes = [seed_folder(plan, folder) for plan in sweep.plans]
-        pairs = zip(sweep.plans, homes, strict=True)
+        before = [finished_results(home) for home in homes]
+        if done := sum(one is not None for one in before):
+            report(Remark(f"{done} of {count(len(homes), 'seed')} done before"), 0.0)
         runs = [
-            _seed(plan, execution, home, _of_seed(report, plan.seed, i, len(homes)))
-            for i, (plan, home) in enumerate(pairs)
+            stands or _seed(plan, execution, home, _of_seed(report, plan.seed, i, len(homes)))
+            for i, (plan, home, stands) in enumerate(zip(sweep.plans, homes, before, strict=True))
         ]
         document = {**sweep.document, "hash": sweep.hash}
         seeds = [(one.seed, one.hash) for one in sweep.plans]
@@ -132,10 +137,6 @@ def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
 
 
 def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
-    finished = finished_results(folder)
-    if finished is not None:
-        report("finished", 1.0)
-        return finished
     running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, report)
     folder.seal()
     return stored.load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
@@ -183,6 +184,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
         f"{len(sweep.plans)} seeds ({', '.join(map(str, sweep.grid.seeds))})",
         f"folder: {folder.path}",
         f"corpus {plan.corpus.name}, model {plan.model.name} on {plan.device}",
+        _users(prepared),
         f"attacks: {', '.join(chosen.label for chosen in plan.attacks)}",
         "grid:",
     ]
@@ -190,7 +192,16 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
         tokens = sum(p.train_tokens[chosen] for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
-    return "\n".join(map(printed, [*lines, *_trainings(prepared), *_expected(prepared, workers)]))
+    lines += [*_trainings(prepared), *_expected(prepared, workers)]
+    lines += [*query_lines(prepared[0]), *few_seeds(len(sweep.plans))]
+    return "\n".join(map(printed, lines))
+
+
+def _users(prepared: Sequence[Run]) -> str:
+    """Count the users that a coin decides about in each seed, and those that are trained on."""
+    coins = [list(p.planted.coins.present.values()) for p in prepared]
+    trained = " to ".join(dict.fromkeys(str(f(map(sum, coins))) for f in (min, max)))
+    return f"users: {len(coins[0])} decided by coin in each seed, {trained} of them trained on"
 
 
 def _expected(prepared: list[Run], workers: int | str) -> list[str]:
