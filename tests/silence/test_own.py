@@ -109,7 +109,7 @@ def test_beacons_of_records_are_asked_as_records_of_users(planted: Path, stated:
 
 @pytest.mark.slow
 def test_quiet_model_earns_silence_about_real_users(tmp_path: Path) -> None:
-    """One that learnt what many wrote and nothing of single users; not so without the file."""
+    """One that learnt what many wrote and nothing of single users, with the file at hand."""
     exports.write(tmp_path / "mail.mbox", 120)
     given = {"coin_users": 1.0, "beacons": "auto", "share": 0.9, "kind": ["record"], "seed": 3}
     given |= {"count": 80, "repetitions": "1"}
@@ -122,17 +122,12 @@ def test_quiet_model_earns_silence_about_real_users(tmp_path: Path) -> None:
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
 
-    def found(training: str) -> dict[str, Any]:
-        results = api.run(
-            defense=f"as_is:base={BASE}{training}", attack="membership", model=out, secrets=coins,
-            corpus=planted, output=tmp_path / f"run{len(training)}", references=False, workers=1,
-            format="json", device="cpu",
-        )  # fmt: skip
-        return {f.metric: f for f in results.releases[0].findings if f.kinds == ["own"]}
-
-    seen = found(f",training={planted}")
-    assert (
-        seen["own_mean_ratio_auc"].leaked == seen["own_largest_ratio_auc"].leaked == "no leak found"
-    )
-    assert "as stated by" in seen["own_mean_ratio_auc"].silence.contact.by
-    assert found("")["own_mean_ratio_auc"].leaked == Leaked.INCONCLUSIVE
+    results = api.run(
+        defense=f"as_is:base={BASE},training={planted}", attack="membership", model=out,
+        secrets=coins, corpus=planted, output=tmp_path / "run", references=False, workers=1,
+        format="json", device="cpu",
+    )  # fmt: skip
+    seen = {f.metric: f for f in results.releases[0].findings if set(f.kinds) == {"own"}}
+    for metric in ("own_mean_ratio_auc", "own_largest_ratio_auc"):
+        assert seen[metric].leaked == Leaked.NONE_FOUND
+        assert "as stated by" in seen[metric].silence.contact.by
