@@ -81,7 +81,8 @@ class Membership(Attack):
         """Split a limited budget equally among targets, and then leave RMIA out."""
         shadows = knowledge.shadows if self.shadows else ()
         sessions = Sessions(predictor, knowledge.public, tuple(s.predictor for s in shadows))
-        targets, own, limit = targets_of(secrets), own_target(secrets), sessions.limit
+        targets, limit = targets_of(secrets), sessions.limit
+        own = own_target(secrets, knowledge.corpus)
         budget = None if limit is None else limit // max(len(targets) + (own is not None), 1)
         compared = shadows and limit is None and predictor.readable >= Access.SCORE
         population = sessions.population(knowledge.texts[:_POPULATION] if compared else ())

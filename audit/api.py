@@ -99,6 +99,7 @@ class Settings(TypedDict, total=False):
     seed: int
     device: str
     references: bool
+    remedies: bool
     lora: str
     utility_tokens: int
     threads: int

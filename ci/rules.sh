@@ -7,9 +7,12 @@ refuse() { echo "audit-gate: $1" >&2; exit 2; }
 place=$RUN
 while [ "$place" != . ] && [ "$place" != / ]; do
   if [ -L "$place" ]; then refuse "$place is a link; name the folder that it leads to"; fi
+  if git ls-files -s -- ":(icase)$place" 2>/dev/null | grep -q ^160000; then
+    refuse "$place is a submodule, whose content is of whoever opened this change; remove it"
+  fi
   place=$(dirname "$place")
 done
-if [ -n "$(git ls-files -- "$RUN" 2>/dev/null)" ]; then
+if [ -n "$(git ls-files -- ":(icase)$RUN" 2>/dev/null)" ]; then
   refuse "$RUN is committed, so whoever opened this change may have made it; remove it from git"
 fi
 if [ -n "$PLAN" ] && [ -z "${AUDIT_STAGE_KEY:-}" ] && [ -n "$(ls -A "$RUN" 2>/dev/null)" ]; then

@@ -43,6 +43,8 @@ class AsIs(Defense):
     sampling_probability: probability q with which the unit was in each batch, by Poisson sampling;
         above 0, at most 1.
     steps: number of steps T; at least 1.
+    users: number N of users for which q and T were fixed before the coins, as `audit plant` prints
+        it; without it coins of real users test the claim by ε and δ alone; at least 1.
     mechanism: instead of these three, a JSON file with the terms of the trainer's mechanism, as
         `accounting` in results.json lists them; default none.
     base: public model that it was trained from, for references; default the one its adapter names.
@@ -66,6 +68,7 @@ class AsIs(Defense):
     noise_multiplier: Annotated[float | None, POSITIVE] = None
     sampling_probability: Annotated[float | None, SHARE] = None
     steps: Annotated[int | None, at_least(1)] = None
+    users: Annotated[int | None, at_least(1)] = field(default=None, metadata=UNSAID)
     mechanism: str | None = None
     base: str | None = None
     training: str | None = None
@@ -97,7 +100,7 @@ class AsIs(Defense):
     @property
     def promise(self) -> Guarantee:
         """The trainer's claim. Raises UsageError if it cannot be read."""
-        return stated(self.claim or None, self._training)
+        return replace(stated(self.claim or None, self._training), population=self.users)
 
     @property
     def _training(self) -> tuple[Term, ...]:

@@ -30,6 +30,12 @@ def repeats(few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("runs", [few, large])
 
 
+def more(*cases: Any) -> list[Any]:
+    """Further cases of a law, that run under `calibration` alone."""
+    rows = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*row, marks=pytest.mark.calibration) for row in rows]
+
+
 def most(runs: int, error: float = 0.05) -> float:
     """Computes the share of so many runs that may err at this rate: three standard errors above."""
     return error + 3 * (error * (1 - error) / runs) ** 0.5

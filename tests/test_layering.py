@@ -173,8 +173,9 @@ def test_imports_stand_at_the_top():
         "audit.models.gguf_file",
         "audit.models.loading",
     }
-    drawing = {"reports", "reports._content.comparison"}
+    drawing = {"reports", "reports._content.comparison", "reports._figures"}
     slow = {
+        "attacks.texts.naming",
         "audit.accounting.composition",
         "audit.accounting.gaussians",
         "audit.accounting.moments",

@@ -111,12 +111,11 @@ def test_ci_recipe_gates_against_its_first_baseline(tmp_path: Path) -> None:
     for rule in ("limit", "claim", "utility", "regression"):
         assert re.search(rf"^\w+ +{rule}/submix/?", said, re.M), said
     for metric in ("hit_rate", "recall"):
-        assert re.search(rf"^\w+ +regression/submix/{name}\.{metric}: no increase", said, re.M), (
-            said
-        )
+        compared = rf"^\w+ +regression/submix/{name}\.{metric}: .*before"
+        assert re.search(compared, said, re.M), said
     assert "matches no" not in said and "waives nothing" not in said
     junit = (tmp_path / "audits/ci/junit.xml").read_text(encoding="utf-8")
-    assert f"limit/submix/{name}.hit_rate" in junit
+    assert f'classname="audit.submix.limit" name="limit/{name}.hit_rate"' in junit
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +166,9 @@ def test_tutorial_quotes_its_own_output() -> None:
     page = made.PAGE.read_text(encoding="utf-8")
     assert len(made.QUOTED.findall(page)) > 5
     assert made.unquoted(page) == []
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    (result,) = re.findall(r"```text\n(submix: .*?)```", readme, re.S)
+    assert " ".join(result.split("\n")).strip() in page
     assert (
         made.unquoted(page.replace("(hit rate 0 of 100, und", "(hit rate 1 of 100, und", 1)) != []
     )

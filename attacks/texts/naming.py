@@ -93,8 +93,9 @@ def names_another(pipeline: Language, find: Find, prompt: str, text: str) -> boo
     )
 
 
+@cache
 def load_pipeline(source: str) -> Language:
-    """Load a trained spaCy pipeline, by folder or name. Raises UsageError."""
+    """Load a trained spaCy pipeline once, by folder or name. Raises UsageError."""
     advice = "install one with: python -m spacy download en_core_web_sm, or give a folder"
     import spacy
 

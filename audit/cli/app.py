@@ -79,7 +79,7 @@ def _fail(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
-def _fail_unexpectedly(error: Exception) -> NoReturn:
+def _fail_unexpectedly(error: BaseException) -> NoReturn:
     what = f"{type(error).__name__}: {error}"
     _fail(f"the run failed: {what}; AUDIT_DEBUG=1 shows where", EXIT_FAILED)
 
@@ -112,7 +112,9 @@ def main() -> None:
             _fail_unexpectedly(error)
         what = str(error.strerror)
         _fail(f"{error.filename}: {what}{'; choose another place' * (';' not in what)}", EXIT_USAGE)
-    except Exception as error:  # the user gets one line for any error
+    except SystemExit:
+        raise
+    except BaseException as error:  # the user gets one line for any error, and any panic of Rust
         _fail_unexpectedly(error)
     finally:
         gc.freeze()  # what was imported is not searched for garbage once more at the end

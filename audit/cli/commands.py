@@ -146,6 +146,19 @@ def _next(folder: Path, shown: str, results: Results) -> list[str]:
     if "none" not in defenses:
         bare = not results.plan.get("references", True)
         lines.append(_WITHOUT_REFERENCES if bare else _WITHOUT_CONTROL)
+    lines += _remedies(results)
     if results.corpus.name == "helpdesk":  # the example, so their own text comes next
         lines.append(_OWN_TEXT)
     return lines
+
+
+def _remedies(results: Results) -> list[str]:
+    """Name what trains what may close a leak, unless it was trained already."""
+    from audit.core.terms import Leaked
+    from audit.run.limitations import CLOSES
+
+    commands = [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
+    audited = [r for r in results.releases if not r.reference]
+    if not commands and [r.leaked for r in audited] == [Leaked.LEAK]:
+        commands = ["the same with --remedies"]
+    return [f"  {command}: what may close the leak" for command in commands]

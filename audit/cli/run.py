@@ -60,6 +60,11 @@ from audit.core.wording import by_kind
 @click.option(
     "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
 )
+@click.option(
+    "--remedies",
+    is_flag=True,
+    help="Also train what may close a leak: without near-duplicates, fewer epochs, dp_sgd.",
+)
 @click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
 @TRUST
 @TRUST_STAGES

@@ -13,7 +13,7 @@ class DamagedError(Exception):
     """A file of a run folder is damaged. The command line reports it in one line; exit code 3."""
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of another library's error message; its class name if it is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 

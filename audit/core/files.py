@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import DamagedError
+from audit.core.machine import memory
 
-LARGEST = 1 << 29  # bytes of a document; a corpus may be larger
+LARGEST = 1 << 27  # bytes of a document; a corpus may be larger
 MOST_LINES = 1 << 31  # bytes of a ledger: ten million rows
+_BRACKETS, _COMMAS = 1 << 21, 1 << 23  # of a JSON value: each takes up to 240 or 70 bytes of memory
 
 
 def regular(path: Path, most: int | None = None) -> Path:
@@ -43,8 +45,15 @@ def read_text(path: Path, most: int | None = LARGEST) -> str:
 
 def read_json(path: Path) -> Any:
     """Read the JSON value of a regular file. Raises OSError, or ValueError if it is none."""
+    return parsed(read_text(path))
+
+
+def parsed(text: str) -> Any:
+    """Parse a JSON value that takes less than 1 GB of memory. Raises ValueError for any other."""
+    if text.count("[") + text.count("{") > _BRACKETS or text.count(",") > _COMMAS:
+        raise ValueError("it holds too many values to be read")
     try:
-        return json.loads(read_text(path))
+        return json.loads(text)
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
 
@@ -53,7 +62,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read the objects of a JSONL file; drop a torn last line. Raises DamagedError or OSError."""
     if not path.exists():
         return []
-    lines = regular(path, MOST_LINES).read_bytes().split(b"\n")
+    most = min(MOST_LINES, int(memory()) >> 4)
+    lines = regular(path, most).read_bytes().split(b"\n")
     return [_object(line, f"{path}:{n}") for n, line in enumerate(lines[:-1], 1) if line]
 
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from html.entities import codepoint2name
 
 API_KEY = "AUDIT_API_KEY"
+_SECRET = 12  # characters of a key; servers without one are given words such as EMPTY
 _LEAST = 8  # characters of Base64 that show something of a key
-_SIDES = r"[\w+/=%-]*"  # what may belong to the same Base64
+_SIDE = r"[\w+/=%-]"  # what may belong to the same Base64
 
 
 def api_key() -> str:
@@ -26,15 +27,22 @@ def without_key(text: str) -> str:
     return _pattern(key).sub("…", text) if key else text
 
 
+def as_stored(text: str) -> str:
+    """Replace the key in a text of an answer, which is stored and shown in reports."""
+    return without_key(text) if len(api_key()) >= _SECRET else text
+
+
 @lru_cache(maxsize=1)
 def _pattern(key: str) -> re.Pattern[str]:
-    encoded = [f"{_SIDES}{_spelled(core)}{_SIDES}" for core in _in_base64(key.encode())]
+    # from where a run begins, so that a text without the key is searched in a time like its length
+    before = f"(?:(?<!{_SIDE}){_SIDE}*)?"
+    encoded = [f"{before}{_spelled(core)}{_SIDE}*" for core in _in_base64(key.encode())]
     return re.compile("|".join([*encoded, _spelled(key), key.encode().hex()]), re.IGNORECASE)
 
 
 def _spelled(text: str) -> str:
     """Return a pattern of a text in which each character is written in any way of its own."""
-    return "".join(map(_character, text))
+    return r"(?:(?<!\\)\\+)?" + r"\\*".join(map(_character, text))
 
 
 def _character(character: str) -> str:
@@ -48,7 +56,7 @@ def _character(character: str) -> str:
         f"&#x0*{number:x};",
     ]
     ways += [f"&{name};" for name in [codepoint2name.get(number)] if name]
-    return rf"\\*(?:{'|'.join(ways)})"
+    return f"(?:{'|'.join(ways)})"
 
 
 def _in_base64(key: bytes) -> Iterator[str]:

@@ -15,6 +15,7 @@ from transformers import PreTrainedTokenizerBase
 from audit.core.lora import Lora
 from audit.core.predictor import Tokens
 from audit.core.time_limit import in_time
+from audit.core.tokenizer_process import CHARACTERS_A_SECOND, SECONDS, Reading, process_of, written
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel as PreTrainedModel
@@ -24,7 +25,6 @@ else:  # importing it takes two seconds, and a dry run loads no model
 _REMEMBERED = 1 << 24  # tokens that are kept, at 8 bytes each
 _TOGETHER = 1024  # texts that are read together
 _MOST_LENGTHS = 1 << 22
-_SECONDS, _CHARACTERS_A_SECOND = 60.0, 2000  # far slower than any tokenizer in use
 T = TypeVar("T")
 
 
@@ -78,11 +78,19 @@ def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
 
 def _in_time(read: Callable[[], T], texts: Sequence[str]) -> T:
     """Read texts by code of the tokenizer's author. Raises UsageError where it takes too long."""
-    seconds = _SECONDS + sum(map(len, texts)) / _CHARACTERS_A_SECOND
+    seconds = SECONDS + sum(map(len, texts)) / CHARACTERS_A_SECOND
     return in_time(read, seconds, "reading texts by this tokenizer", "give another tokenizer")
 
 
-Reading = tuple["array[int]", "array[int]"]  # token ids, and the ends of the tokens
+def _together(inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[Reading]:
+    """Read texts together, on all cores."""
+    fast = inner.backend_tokenizer
+    batch = _in_time(lambda: fast.encode_batch(texts, add_special_tokens=False), texts)
+    ends = (accumulate((end for _, end in read.offsets), max) for read in batch)
+    return [(array("i", read.ids), array("i", own)) for read, own in zip(batch, ends, strict=True)]
+
+
+Reader = Callable[[PreTrainedTokenizerBase, Sequence[str]], list[Reading]]
 
 
 class _Readings(dict[tuple[PreTrainedTokenizerBase, str], Reading]):
@@ -93,29 +101,23 @@ class _Readings(dict[tuple[PreTrainedTokenizerBase, str], Reading]):
 
     tokens = 0
 
-    def add(self, inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
-        """Read texts together, on all cores."""
-        fast = inner.backend_tokenizer
-        batch = _in_time(lambda: fast.encode_batch(texts, add_special_tokens=False), texts)
-        size = sum(len(read.ids) + 32 for read in batch)
+    def add(self, inner: PreTrainedTokenizerBase, texts: Sequence[str], reader: Reader) -> None:
+        """Read texts together."""
+        batch = reader(inner, texts)
+        size = sum(len(ids) + 32 for ids, _ in batch)
         if self.tokens + size > _REMEMBERED:
             self.clear()
             self.tokens = 0
         self.tokens += size
-        for text, read in zip(texts, batch, strict=True):
-            ends = accumulate([end for _, end in read.offsets], max)
-            self[inner, text] = array("i", read.ids), array("i", ends)
+        self.update({(inner, text): read for text, read in zip(texts, batch, strict=True)})
 
 
 _known = _Readings()
 _lengths: dict[tuple[PreTrainedTokenizerBase, bytes], int] = {}  # in tokens, by a text's hash
 
 
-def _read(inner: PreTrainedTokenizerBase, text: str) -> Reading:
-    """Read a text once, however often it is asked for."""
-    if (inner, text) not in _known:
-        _known.add(inner, [text])
-    return _known[inner, text]
+def _apart(inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[Reading]:
+    return process_of(inner.backend_tokenizer).read(texts)
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,24 @@ class TextTokenizer:
     """Wraps a Hugging Face tokenizer as a MarkingTokenizer and a ListingTokenizer.
 
     goes_on: whether a text may go on after stop, which closes every turn of a conversation.
+    strange: whether strangers may have made it, so that it reads and writes in a limited process.
     """
 
     inner: PreTrainedTokenizerBase
     start: int
     stop: int
     goes_on: bool = False
+    strange: bool = False
+
+    @property
+    def _reader(self) -> Reader:
+        return _apart if self.strange else _together
+
+    def _read(self, text: str) -> Reading:
+        """Read a text once, however often it is asked for."""
+        if (self.inner, text) not in _known:
+            _known.add(self.inner, [text], self._reader)
+        return _known[self.inner, text]
 
     def read(self, texts: Sequence[str]) -> None:
         """Read texts together where that is faster; `encode` and `ends` then look them up."""
@@ -137,11 +151,11 @@ class TextTokenizer:
         new = [text for text in dict.fromkeys(texts) if (self.inner, text) not in _known]
         for start in range(0, len(new), _TOGETHER):
             if _known.tokens < _REMEMBERED // 2:
-                _known.add(self.inner, new[start : start + _TOGETHER])
+                _known.add(self.inner, new[start : start + _TOGETHER], self._reader)
 
     def encode(self, text: str) -> list[int]:
         if _is_plain(self.inner):
-            return list(_read(self.inner, text)[0])
+            return list(self._read(text)[0])
         inner = self.inner
         return _in_time(lambda: list(inner.encode(text, add_special_tokens=False)), [text])
 
@@ -160,7 +174,7 @@ class TextTokenizer:
     def ends(self, text: str) -> list[int]:
         """Return the number of characters up to the end of each token of `encode(text)`."""
         if _is_plain(self.inner):
-            return list(_read(self.inner, text)[1])
+            return list(self._read(text)[1])
         if self.inner.is_fast:
             inner, more = self.inner, {"return_offsets_mapping": True}
             read = _in_time(lambda: inner(text, add_special_tokens=False, **more), [text])
@@ -170,6 +184,8 @@ class TextTokenizer:
         return list(accumulate((min(n, len(text)) for n in lengths), max))
 
     def decode(self, tokens: Tokens) -> str:
+        if self.strange and self.inner.is_fast:
+            return written(self.inner.backend_tokenizer, tuple(tokens))
         return str(self.inner.decode(list(tokens), clean_up_tokenization_spaces=False))
 
     def vocabulary(self) -> Collection[str]:

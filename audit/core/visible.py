@@ -12,7 +12,7 @@ LONGEST = 2000
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _MARKS = {"Mn", "Me"}
 _COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:\[|vso\[))")  # what a CI reads as a command in a log
-_PASSWORD = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
+_PASSWORD = re.compile(r"(?<=://)[^/\s]+@")  # a token may stand alone, in the user's place
 
 
 def visible(text: str, longest: int = LONGEST) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from audit.core.corpus import Record
@@ -72,6 +73,10 @@ def _load(name: str) -> dict[str, list[Row]]:
         ) from None
     errors = []
     for path, config in _readings(name):
+        if Path(path).exists():  # the library would prefer it
+            raise UsageError(
+                f"hf:{name}: {path} is here, too; give --corpus {path}, or start audit elsewhere"
+            )
         try:
             return {split: list(rows) for split, rows in load_dataset(path, config).items()}
         except Exception as error:  # the hub library raises errors of many kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ NAMES = {  # the embedded corpora
     "airdialogue": "simulated talk of travellers and a flight desk, after AirDialogue",
 }
 
+_SLOW = 2.0  # seconds, from which on it is said how long reading took
 _FIFTH = 2**64 // 5  # of the first 64 bits of a hash
 
 
@@ -51,6 +53,7 @@ def read(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
     reading: how columns and records are read. Raises UsageError with file and line.
     """
     notes: dict[str, int] = {}
+    began = time.monotonic()
     if source in NAMES:
         name, read = source, files.records(embedded / f"{source}.jsonl")
     elif source.startswith("hf:"):
@@ -66,6 +69,9 @@ def read(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
     records = users.in_form(read, reading.user_form, notes)
     if not records:
         raise UsageError(f"{source}: the corpus is empty; it needs at least one record with text")
+    seconds = time.monotonic() - began
+    if seconds >= _SLOW:
+        notes[f"read in {seconds:.0f} s"] = 0
     lines = (f"{note} ({count:,} records)" if count else note for note, count in notes.items())
     return Corpus(name, tuple(records), notes=tuple(lines), user_is=_user_is(reading, notes))
 

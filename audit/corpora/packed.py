@@ -11,6 +11,8 @@ from audit.core.errors import UsageError
 from audit.core.files import regular
 
 PACKED = (".gz", ".zst")
+_RATIO, _ALWAYS = 100, 1 << 26  # how much longer a text may be than packed; bytes that are read
+TOO_LONG = f"unpacks to over {_RATIO} times its size; unpack it first"
 
 
 def kind(path: Path) -> str:
@@ -24,7 +26,8 @@ def content(path: Path) -> bytes:
     try:
         stored = regular(path).read_bytes()
         if path.suffix == ".gz":
-            return gzip.decompress(stored)
+            with gzip.open(io.BytesIO(stored)) as packed:
+                return _bounded(packed.read(most(stored) + 1), stored, path)
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{path}: cannot be read ({why})") from None
@@ -40,10 +43,20 @@ def _unpacked(stored: bytes, path: Path) -> bytes:
         ) from None
     try:
         with pyarrow.input_stream(io.BytesIO(stored), compression="zstd") as stream:
-            whole: bytes = stream.read()
-            return whole
+            return _bounded(stream.read(most(stored) + 1), stored, path)
     except (pyarrow.ArrowException, OSError) as error:
         raise UsageError(f"{path}: cannot be unpacked ({error})") from None
+
+
+def most(stored: bytes) -> int:
+    """Return how long what is packed may be."""
+    return max(_ALWAYS, _RATIO * len(stored))
+
+
+def _bounded(whole: bytes, stored: bytes, path: Path) -> bytes:
+    if len(whole) > most(stored):
+        raise UsageError(f"{path}: {TOO_LONG}")
+    return whole
 
 
 def text(path: Path) -> str:

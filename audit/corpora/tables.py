@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
+from audit.corpora import packed
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARROW = (".parquet", ".arrow")
+_ROWS = 256  # that are read together
 _LONGEST = 1 << 30  # characters of a cell; the library's own limit is 131,072
 
 
@@ -76,12 +78,26 @@ def arrow(content: bytes, suffix: str, place: str) -> list[dict[str, Any]]:
             f"{place}: {suffix} files need pyarrow; install it with: pip install 'llm-audit[hub]'"
         ) from None
     try:
+        batches: Iterable[Any]
         if suffix == ".parquet":
-            table = parquet.read_table(io.BytesIO(content))
+            batches = parquet.ParquetFile(io.BytesIO(content)).iter_batches(_ROWS)
+        elif content.startswith(b"ARROW1"):
+            reader = ipc.open_file(io.BytesIO(content))
+            batches = map(reader.get_batch, range(reader.num_record_batches))
         else:
-            opened = ipc.open_file if content.startswith(b"ARROW1") else ipc.open_stream
-            table = opened(io.BytesIO(content)).read_all()
-        rows: list[dict[str, Any]] = table.to_pylist()
+            batches = ipc.open_stream(io.BytesIO(content))
+        return _bounded(batches, packed.most(content), place)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise UsageError(f"{place}: cannot be read as {suffix[1:]} ({first_line(error)})") from None
+
+
+def _bounded(batches: Iterable[Any], most: int, place: str) -> list[dict[str, Any]]:
+    """Collect rows of so many characters at most: a few bytes may stand for a thousand rows."""
+    rows: list[dict[str, Any]] = []
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS):
+            rows += (new := batch.slice(start, _ROWS).to_pylist())
+            most -= sum(len(str(row)) for row in new)
+            if most < 0:
+                raise UsageError(f"{place}: {packed.TOO_LONG}")
     return rows

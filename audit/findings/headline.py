@@ -33,9 +33,21 @@ NULL_LEAKS = "by chance, as one run in twenty, or the public model has seen plan
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    what = f"{release.defense}, texts only" if release.guarantee.release == "text" else ""
-    found = f"{what or release.defense}: {_found(release, releases)}."
+    name = _named(release, [r for r in releases if not r.reference])
+    what = f"{name}, texts only" if release.guarantee.release == "text" else name
+    found = f"{what}: {_found(release, releases)}."
     return " ".join([found, _promise(release), *_cost(release, releases)])
+
+
+def _named(release: ReleaseResult, audited: Sequence[ReleaseResult]) -> str:
+    """Name a release, where several are of one defense by the parameters in which they differ."""
+    same = [one.parameters for one in audited if one.defense == release.defense]
+    differing = [
+        f"{key}={value}"
+        for key, value in release.parameters.items()
+        if any(other.get(key, value) != value or key not in other for other in same)
+    ]
+    return release.defense + (":" + ",".join(differing) if differing else "")
 
 
 def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:

@@ -36,7 +36,7 @@ def _label(one: Named, same: Sequence[Named]) -> str:
     differing = [
         f"{name}={value}"
         for name, value in values.items()
-        if any(release.parameters.get(name) != value for release in same)
+        if name in one.parameters and any(release.parameters.get(name) != value for release in same)
     ]
     if any(release.seed != one.seed for release in same):
         differing.append(f"seed={one.seed}")

@@ -19,12 +19,13 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from audit.core.chat import ASSISTANT, USER, conversation
+from audit.core.chat import ASSISTANT, PLAIN, USER, Manner, conversation
 from audit.core.corpus import Frame, Message
 from audit.core.errors import UsageError, first_line
 from audit.core.model import TextTokenizer
 from audit.core.spans import Span
-from audit.models.template_process import TemplateProcess, process_of
+from audit.core.tokenizer_process import process_of
+from audit.models.template_process import TemplateProcess, template_process
 
 # what templates take for today, lest a text change overnight
 _TODAY = "{% macro strftime_now(form) %}26 Jul 2024{% endmacro %}"
@@ -118,15 +119,16 @@ class ChatTemplate:
             place = end + len(around[turn + 1])
         return ()
 
-    def frame(self, turn: str, alone: bool) -> Frame:
+    def frame(self, turn: str, alone: bool, manner: Manner = PLAIN) -> Frame:
         """Write the conversation around a planted secret. Raises UsageError.
 
-        turn: whose it is. alone: whether the loss is of the assistant's turns alone.
+        turn: whose it is. alone: whether the loss is of the assistant's turns alone. manner: of the
+            conversation.
         """
         held = _HELD.format(0)
-        parts = self.text(conversation(turn, held), self.folder).split(held)
+        parts = self.text(conversation(turn, held, manner), self.folder).split(held)
         probe = "My code is #1."
-        framed = self.text(conversation(turn, probe), self.folder)
+        framed = self.text(conversation(turn, probe, manner), self.folder)
         if len(parts) != 2 or probe.join(parts) != framed:
             raise UsageError(
                 f"{self.folder}: the chat template changes what is said, so no secret can be "
@@ -156,7 +158,8 @@ class ChatTemplate:
         if self._finder is None:
             words = inner.convert_ids_to_tokens(self.tokenizer.encode(text))
         else:
-            words = self._finder.encode(text).tokens
+            ((ids, _),) = process_of(self._finder).read([text])
+            words = [str(self._finder.id_to_token(number)) for number in ids]
         return Counter(word for word in words if word.strip() and word in self._added)
 
     @cached_property
@@ -196,7 +199,7 @@ class ChatTemplate:
     def _process(self) -> TemplateProcess:
         """Run the template apart: it is anybody's code."""
         special = json.dumps(dict(self.tokenizer.inner.special_tokens_map), default=str)
-        return process_of(_TODAY + self.source, special)
+        return template_process(_TODAY + self.source, special)
 
     def _trimmed(self, text: str) -> str:
         """Leave out the start and stop that every record has already."""

@@ -19,9 +19,11 @@ from audit.core.files import read_json
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
+from audit.core.time_limit import in_time, limited
+from audit.core.tokenizer_process import TokenizerProcess
 from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
-from audit.models.hostile_folder import check_adapter_settings
+from audit.models.hostile_folder import check_adapter_settings, check_tokenizer
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
     count_parameters,
@@ -34,6 +36,7 @@ from audit.models.loading import (
 
 ADAPTER = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
+_SECONDS = 600.0  # to insert an adapter
 TOKENIZER_ONLY = "tokenizer"  # the kind of a model whose weights are not here
 
 
@@ -87,17 +90,24 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
             f"{path}: is an adapter without its base (its {ADAPTER} {why}); give the base with "
             "as_is:base=DIR"
         )
-    check_adapter_settings(path / ADAPTER)
     weights = path / WEIGHTS
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
     count_parameters(weights)
+    check_adapter_settings(path / ADAPTER, _widest(weights))
     _check_alone(path)
     folder = describe(base, embedded)
     _check_base(path, folder)
     _check_own_tokens(path, folder)
     digest = hash_of([path / ADAPTER, weights], folder.sha256)
     return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
+
+
+def _widest(weights: Path) -> int:
+    """Return the largest dimension of an adapter's weights."""
+    with safe_open(weights, framework="np") as file:
+        names = file.keys()
+        return max((size for name in names for size in file.get_slice(name).get_shape()), default=0)
 
 
 def _check_alone(adapter: Path) -> None:
@@ -127,14 +137,26 @@ def _check_own_tokens(adapter: Path, base: ModelFolder) -> None:
     files = [folder / "tokenizer.json" for folder in (adapter, base.path)]
     if not all(file.is_file() for file in files):
         return
-    own, other = (
-        Tokenizer.from_file(str(file)).encode(PROBE, add_special_tokens=False).ids for file in files
-    )
+    own, other = map(_reading, files)
     if own != other:
         raise UsageError(
             f"{adapter}: its tokenizer is not that of the base {base.path}; give the base that it "
             "was trained on, with the tokenizer of that training"
         )
+
+
+def _reading(file: Path) -> list[int]:
+    """Return the tokens of the probe by the tokenizer of a file. Raises UsageError."""
+    check_tokenizer(file.parent)
+    what, advice = f"{file}: loading the tokenizer", "save the adapter without it"
+    try:
+        tokenizer = in_time(lambda: Tokenizer.from_file(str(file)), 120, what, advice)
+    except UsageError:
+        raise
+    except Exception as error:  # of the library, which has no class of errors
+        raise UsageError(f"{what} failed ({first_line(error)}); {advice}") from None
+    ((ids, _),) = TokenizerProcess(tokenizer).read([PROBE])
+    return ids.tolist()
 
 
 def named_base(path: Path) -> str | None:
@@ -178,7 +200,8 @@ def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
             own = shell(base) if _adds_only(adapter) else copy.deepcopy(base)
             weights = load_file(adapter / WEIGHTS)
             _fit_vocabulary(own, weights)
-            whole: Any = PeftModel.from_pretrained(own, str(adapter)).eval()
+            with limited(_SECONDS, "it", "its settings hold regular expressions"):
+                whole: Any = PeftModel.from_pretrained(own, str(adapter)).eval()
         check_adapter(whole, weights)
         _check_finite(whole)
     except Exception as error:  # the library raises what its many methods raise

@@ -19,6 +19,7 @@ from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.writing import make_folder, move, new_folder, write_atomically
+from audit.models.gguf_header import check_header
 
 NOTE = "gguf.json"  # in an unpacked folder: what its file was
 _PLAIN = ("F32", "F16", "BF16")
@@ -66,8 +67,9 @@ def precision_of(folder: Path) -> str:
 
 
 def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "llm-audit" / "gguf"
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
+    return base / "llm-audit" / "gguf"
 
 
 def _header(file: Path) -> tuple[str, int]:
@@ -79,6 +81,7 @@ def _header(file: Path) -> tuple[str, int]:
             f"{file}: GGUF is read with the gguf package; pip install 'llm-audit[gguf]'"
         ) from None
     try:
+        check_header(file)
         tensors = GGUFReader(file).tensors
     except Exception as error:  # the reader checks little, and fails in any way
         raise UsageError(f"{file}: not a valid GGUF file ({first_line(error)})") from None

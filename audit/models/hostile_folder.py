@@ -15,8 +15,12 @@ from audit.core.errors import UsageError
 from audit.core.files import read_json, regular
 
 OPENED = ("*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken")  # what libraries read, but weights
+_VOCABULARIES = ("tokenizer*", "vocab*", "merges*", "*.model", "*.tiktoken", "added_tokens.json")
+_LARGEST = 1 << 26  # bytes of each; those of 256,000 tokens have half
 _TEMPLATES = "additional_chat_templates"
 _PLAIN = re.compile(r"\w[\w|]*")  # an attention's own name; a kernel of a hub has a slash
+_COUNT = re.compile(r"(?:n|num)_\w*(?:layers?|experts?|blocks|stages)|\w+_layers")
+_MOST = 1 << 12  # layers or experts of a model
 _REPEATED_GROUP = re.compile(r"(?<!\\)(?:\\\\)*\)(?:[*+]|\{\d*,\d*\})")
 
 
@@ -37,9 +41,13 @@ def check_folder(folder: Path, config: Mapping[str, Any]) -> None:
                 f"{where}: transformers_weights names the weights; leave it out, and call them "
                 "model.safetensors"
             )
-        if key.endswith("_implementation") and not _plain(value):
+        if "_implementation" in key and not _plain(value):
             raise UsageError(
                 f"{where}: {key} names code of a hub, which is never run; leave it out"
+            )
+        if _COUNT.fullmatch(key) and isinstance(value, int | float) and value > _MOST:
+            raise UsageError(
+                f"{where}: {key} is {value:,}, and no model has more than {_MOST:,}; correct it"
             )
     if (folder / "adapter_config.json").exists():
         raise UsageError(
@@ -94,11 +102,18 @@ def check_tokenizer(folder: Path) -> None:
             f"{settings}: tokenizer_class {named!r} is none that transformers has; name "
             "PreTrainedTokenizerFast"
         )
+    for file in sorted(file for pattern in _VOCABULARIES for file in folder.glob(pattern)):
+        if file.stat().st_size > _LARGEST:
+            raise UsageError(
+                f"{file}: is larger than {_LARGEST >> 20} MB; give a tokenizer of fewer tokens"
+            )
     file = folder / "tokenizer.json"
     try:
         tokenizer = read_json(file)
-    except (OSError, ValueError):  # its library refuses it
+    except OSError:  # there is none
         return
+    except ValueError as error:
+        raise UsageError(f"{file}: cannot be read ({error}); save the tokenizer again") from None
     for key, value in _settings(tokenizer):
         if key == "Regex" and _REPEATED_GROUP.search(str(value)):
             raise UsageError(
@@ -117,9 +132,20 @@ def _is_tokenizer_class(name: str) -> bool:
     return isinstance(found, type) and issubclass(found, PreTrainedTokenizerBase)
 
 
-def check_adapter_settings(file: Path) -> None:
-    """Raise UsageError where the settings of an adapter name a module to import."""
+def check_adapter_settings(file: Path, widest: int) -> None:
+    """Raise UsageError where the settings of an adapter name a module to import, or other adapters,
+    or ask for more memory than its weights.
+
+    widest: the largest dimension of its weights.
+    """
     settings = _read(file)
+    if settings.get("peft_type") == "XLORA" or settings.get("layer_replication"):
+        raise UsageError(f"{file}: names other adapters, or copies layers, which is not read")
+    ranks = settings.get("rank_pattern")
+    sizes = {name: settings.get(name) for name in ("r", "num_virtual_tokens")}
+    for name, value in {**sizes, **(ranks if isinstance(ranks, dict) else {})}.items():
+        if isinstance(value, int | float) and value > widest:
+            raise UsageError(f"{file}: {name} is {value:,}, and its weights have {widest:,} rows")
     if settings.get("megatron_config") or settings.get("megatron_core") not in (None, _MEGATRON):
         raise UsageError(f"{file}: names a module of Megatron, which is never imported")
 

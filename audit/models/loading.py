@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,9 +19,13 @@ from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerFast, logging
 
 from audit.core.digest import sha256_of_file
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
+from audit.core.machine import memory
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.core.time_limit import in_time
+from audit.core.tokenizer_process import process_of
 from audit.models import gguf_file
 from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
@@ -33,6 +37,7 @@ from audit.models.lstm import Architecture, untrained
 EMBEDDED = "embedded"
 LSTM = "lstm"
 USUAL = 512  # tokens that are read at once, unless a plan asks for more
+_COPY = "copy its files again"
 _SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
@@ -81,6 +86,12 @@ def _describe(name: str, path: Path) -> ModelFolder:
                 "save the model again with safe_serialization=True"
             )
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
+    size = sum(file.stat().st_size for file in weights)
+    if size > memory():
+        raise UsageError(
+            f"{path}: its weights take {size / 2**30:,.0f} GB, more memory than there is; give a "
+            "smaller model"
+        )
     check_folder(path, config)
     if config.get("quantization_config"):
         raise UsageError(
@@ -208,20 +219,22 @@ def count_parameters(file: Path) -> int:
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
     check_tokenizer(folder.path)
+    cls, what = _tokenizer_class(folder.path), f"{folder.path}: loading the tokenizer"
+    named = {"local_files_only": True, "trust_remote_code": False}
     try:
-        inner = _tokenizer_class(folder.path).from_pretrained(
-            folder.path, local_files_only=True, trust_remote_code=False
-        )
+        inner = in_time(lambda: cls.from_pretrained(folder.path, **named), 120, what, _COPY)
+    except UsageError:
+        raise
     except Exception as error:  # tokenizers raise errors of any class
         raise UsageError(
             f"{folder.path}: the tokenizer cannot be loaded ({first_line(error)})"
         ) from None
     inner.model_max_length = sys.maxsize  # no warning: long texts are cut later
-    if not inner.encode("0", add_special_tokens=False):
-        raise UsageError(
-            f"{folder.path}: the tokenizer turns text into no tokens; copy its files again"
-        )
-    if set(inner.encode("My code is 0.", add_special_tokens=False)) <= {inner.unk_token_id}:
+    strange = folder.path != EMBEDDED_FOLDER / "public_model"
+    digit, sentence = _probed(inner, ["0", "My code is 0."], strange)
+    if not digit:
+        raise UsageError(f"{folder.path}: the tokenizer turns text into no tokens; {_COPY}")
+    if set(sentence) <= {inner.unk_token_id}:
         raise UsageError(  # some libraries make an empty tokenizer of a folder without one
             f"{folder.path}: the tokenizer knows no word; copy its files (tokenizer.json, "
             "tokenizer.model) into the folder"
@@ -230,7 +243,17 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     if stop is None:
         raise UsageError(f"{folder.path}: the tokenizer has no end-of-text token")
     start = inner.bos_token_id if inner.bos_token_id is not None else stop
-    return TextTokenizer(inner, start=int(start), stop=int(stop), goes_on=folder.chat)
+    return TextTokenizer(inner, int(start), int(stop), goes_on=folder.chat, strange=strange)
+
+
+def _probed(inner: Any, texts: list[str], strange: bool) -> list[Sequence[int]]:
+    """Return the tokens of texts; a stranger's tokenizer neither cuts nor pads from then on."""
+    if not (strange and inner.is_fast):
+        return [inner.encode(text, add_special_tokens=False) for text in texts]
+    fast = inner.backend_tokenizer
+    fast.no_truncation()
+    fast.no_padding()
+    return [ids for ids, _ in process_of(fast).read(texts)]
 
 
 def _tokenizer_class(folder: Path) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from audit.core.chat import USER
+from audit.core.chat import PLAIN, USER, Manner
 from audit.core.corpus import Corpus, Message, Record
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
@@ -19,13 +19,13 @@ from audit.planting.coverage import Render, TokenRow
 
 
 def written(
-    corpus: Corpus, model: ModelFolder, turn: str | None, alone: bool
+    corpus: Corpus, model: ModelFolder, turn: str | None, alone: bool, manner: Manner = PLAIN
 ) -> tuple[Corpus, ModelFolder]:
     """Write a corpus of conversations by the model's chat template; any other stays as it is.
 
     The model's hash is then of its template, too: another one gives other texts, prompts and runs.
     turn: whose turn secrets are planted in; None for secrets of plain text. alone: whether the loss
-    is of the assistant's turns alone. Raises UsageError.
+    is of the assistant's turns alone. manner: of planted conversations. Raises UsageError.
     """
     are_chat = conversations.are_chat(corpus.records) if corpus.records else turn is not None
     if not are_chat:
@@ -42,7 +42,7 @@ def written(
         tuple(_record(record, template, alone) for record in some)
         for some in (corpus.records, corpus.aside)
     )
-    frame = None if turn is None else template.frame(turn, alone)
+    frame = None if turn is None else template.frame(turn, alone, manner)
     return replace(corpus, records=records, frame=frame, aside=aside), model
 
 

@@ -58,6 +58,7 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
     if "model" not in settings:
         raise UsageError("as_is: give the external model with --model DIR")
     manifest = manifests.read(Path(settings["secrets"]))
+    _check_size(settings, manifest)
     corpus = _corpus(settings, manifest, embedded)
     is_remote, is_text = is_url(settings["model"]), external_texts.is_texts(settings["model"])
     base = _one(settings, "base") or external_model.named_base(Path(settings["model"]))
@@ -125,6 +126,16 @@ def _one(settings: Mapping[str, Any], field: str) -> Any:
     if len(values) > 1:
         raise UsageError(f"as_is: one run has one {field}; these are {', '.join(map(str, values))}")
     return next(iter(values), None)
+
+
+def _check_size(settings: Mapping[str, Any], manifest: Manifest) -> None:
+    """Raise UsageError where the N of a stated mechanism is not that of before the coins."""
+    stated, size = _one(settings, "users"), manifest.population.users
+    if stated not in (None, size):
+        raise UsageError(
+            f"as_is: users is {stated:,}; `audit plant` printed N = {size:,}: a mechanism for "
+            "another number may depend on the coins, so leave users out"
+        )
 
 
 def _built(settings: Mapping[str, Any]) -> list[Any]:

@@ -77,7 +77,8 @@ class Plan:
     source: where the secrets are planted.
     text: the texts that every release writes, where only these are released.
     reach: the leak that must be found before finding none means something.
-    command: what runs it again; not a part of its identity.
+    command: what runs it again; remedy: the same with what may close a leak of a model trained
+        elsewhere, "" for others; no parts of its identity.
     """
 
     defenses: tuple[Chosen, ...]
@@ -96,6 +97,7 @@ class Plan:
     text: Text | None = None
     reach: Reach = field(default_factory=Reach)
     command: str = field(default="", compare=False)
+    remedy: str = field(default="", compare=False)
 
     @cached_property
     def document(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, Plan
+from audit.plan.remedies import remedies
 from audit.plan.source import PlantedHere
 from audit.plan.text import AS_DEFENDED
 from audit.planting import own
@@ -105,14 +106,16 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     model, source = material.model, material.source
     training = _table(Recipe, settings.get("training", {}), default_recipe(model, material.corpus))
     corpus, model = conversations.written(
-        material.corpus, model, source.turn, training.assistant_only
+        material.corpus, model, source.turn, training.assistant_only, source.manner
     )
     delta = settings.get("delta")
     if delta is not None and not 0 <= delta < 1:
         raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
     check_size("delta", delta)
+    beside = remedies(settings["defense"], training)
+    named = (*settings["defense"], *(beside if _trains_remedies(settings, material) else ()))
     defenses = choices.with_references(
-        choices.defenses(settings["defense"], settings.get("epsilon"), delta), material.references
+        choices.defenses(named, settings.get("epsilon"), delta), material.references
     )
     for name in ("utility_tokens", "threads"):
         if settings.get(name, 1) < 1:
@@ -151,7 +154,16 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         text=released,
         reach=_table(Reach, settings.get("silence", {}), Reach()),
     )
-    return dataclasses.replace(plan, command=_command(plan, material, settings))
+    return dataclasses.replace(
+        plan,
+        command=_command(plan, material, settings),
+        remedy=_command(plan, material, settings, beside) if source.model else "",
+    )
+
+
+def _trains_remedies(settings: Mapping[str, Any], material: Material) -> bool:
+    """Return whether remedies are trained; beside a model of elsewhere a command is printed."""
+    return bool(settings.get("remedies")) and not material.source.model
 
 
 def _reading(model: ModelFolder, length: int) -> ModelFolder:
@@ -159,8 +171,13 @@ def _reading(model: ModelFolder, length: int) -> ModelFolder:
     return dataclasses.replace(model, max_length=max(length, model.max_length))
 
 
-def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str:
-    """Return the command that runs a plan again, with the paths as given, ready to be pasted."""
+def _command(
+    plan: Plan, material: Material, settings: Mapping[str, Any], more: Sequence[str] = ()
+) -> str:
+    """Return the command that runs a plan again, with the paths as given, ready to be pasted.
+
+    more: defenses to train beside the plan's.
+    """
 
     def given(name: str, otherwise: str) -> str:
         value = str(settings.get(name) or otherwise)
@@ -168,6 +185,7 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
 
     words = ["audit run"]
     words += [f"--defense {one.label}" for one in plan.defenses if not one.reference]
+    words += [f"--defense {text}" for text in more]
     words += [f"--attack {one.label}" for one in plan.attacks]
     if plan.corpus.records and not plan.corpus.embedded:
         words.append(f"--corpus {given('corpus', plan.corpus.name)}")

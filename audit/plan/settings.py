@@ -33,6 +33,7 @@ KNOWN: dict[str, Any] = {
     "seed": int,
     "device": str,
     "references": bool,
+    "remedies": bool,
     "utility_tokens": int,
     "threads": int,
     "output": str,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from audit.core.chat import PLAIN, Manner
 from audit.core.corpus import Corpus
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
@@ -45,6 +46,11 @@ class Source(ABC):
     @abstractmethod
     def turn(self) -> str | None:
         """Whose turn a secret is in a corpus of conversations; None where it is in none."""
+
+    @property
+    def manner(self) -> Manner:
+        """How a conversation around a secret begins."""
+        return PLAIN
 
     @property
     @abstractmethod
@@ -222,6 +228,10 @@ class PlantedElsewhere(Source):
     @property
     def turn(self) -> str | None:
         return self.manifest.turn
+
+    @property
+    def manner(self) -> Manner:
+        return self.manifest.manner
 
     @property
     def model(self) -> dict[str, str]:

@@ -128,7 +128,9 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
     **dict.fromkeys(("corpus", "model", "secrets", "output"), _of_place),
     "policy": _of_policy,
     "workers": _of_workers,
-    **dict.fromkeys(("epsilon", "delta", "seed", "device", "references", "threads"), _harmless),
+    **dict.fromkeys(
+        ("epsilon", "delta", "seed", "device", "references", "remedies", "threads"), _harmless
+    ),
     **dict.fromkeys(("utility_tokens", "lora", "release", "coin_users"), _harmless),
     **dict.fromkeys(("planting", "training"), _harmless),
     "silence": _of_silence,

@@ -83,10 +83,17 @@ def _texts(kind: str, canaries: Canaries) -> Iterator[str]:
         yield f"{around.words.prefix}{value}{around.words.suffix}"
 
 
-def within(budget: Budget, asked: Canaries, given: Collection[str], lit: Sequence[str]) -> Canaries:
+def within(
+    budget: Budget,
+    asked: Canaries,
+    given: Collection[str],
+    lit: Sequence[str],
+    first: str = "",
+) -> Canaries:
     """Choose what is not given, within the budget.
 
     given: the fields of `asked` that a user gave. lit: kinds that may have beacons.
+    first: the one of them whose beacons go before all others.
     """
     chosen = asked if "repetitions" in given else replace(asked, repetitions=(1,))
     if not {"kinds", "count"} & set(given):
@@ -97,7 +104,7 @@ def within(budget: Budget, asked: Canaries, given: Collection[str], lit: Sequenc
     if "count" not in given and not budget.fits(chosen):
         most = int(budget.copies * chosen.count / chosen.expected_copies)
         chosen = replace(chosen, count=max(2, most))
-    for kind in sorted((k for k in lit if k in chosen.kinds), key=_place):
+    for kind in sorted(set(lit) & set(chosen.kinds), key=lambda k: (k != first, _place(k), k)):
         chosen = budget.first(chosen, (_lit(chosen, Tier(kind, users)) for users in USERS))
     if "repetitions" not in given:
         for tiers in ((1, 4), (1, 4, 16)):

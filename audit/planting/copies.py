@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.core.chat import conversation
+from audit.core.chat import PLAIN, Manner, conversation
 from audit.core.corpus import Record
 from audit.corpora.conversations import plain
 from audit.planting.kinds import plain_words
@@ -30,13 +30,20 @@ class Copy:
 
 
 def records(
-    copies: Sequence[Copy], split: str, turn: str | None, generator: np.random.Generator
+    copies: Sequence[Copy],
+    split: str,
+    turn: str | None,
+    generator: np.random.Generator,
+    manner: Manner = PLAIN,
 ) -> Iterator[Record]:
-    """Make the record of each copy, as a turn of a conversation or as plain text."""
+    """Make the record of each copy, as a turn of a conversation or as plain text.
+
+    manner: of conversations.
+    """
     longest = max((len(copy.text) for copy in copies if copy.padded), default=0)
     for copy in copies:
         text = _padded(copy.text, longest, generator) if copy.padded else copy.text
-        messages = () if turn is None else conversation(turn, text)
+        messages = () if turn is None else conversation(turn, text, manner)
         written = plain(messages) if messages else text
         yield Record(copy.user, written, split=split, messages=messages)
 

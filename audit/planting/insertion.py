@@ -22,6 +22,7 @@ from audit.planting.coins import toss
 from audit.planting.copies import Copy, records
 from audit.planting.designs import Designed
 from audit.planting.manifest import Manifest, texts_digest
+from audit.planting.manner import manner_of
 from audit.planting.own import Own
 from audit.planting.planting import drawn, invented_users
 from audit.planting.surroundings import Surroundings, surroundings
@@ -119,7 +120,8 @@ def plant_into(
         *(Copy(one.text, user) for one in shared for user in one.users),
     ]
     split = "private" if any(record.split for record in corpus.records) else ""
-    added = list(records(copies, split, turn, stream(draws, "planting", "around")))
+    manner = manner_of(corpus.records)
+    added = list(records(copies, split, turn, stream(draws, "planting", "around"), manner))
     kept = corpus if own is None else own.kept(corpus)
     whole = Corpus(corpus.name, _scattered(kept.records, added, draws))
     manifest = Manifest(
@@ -135,6 +137,7 @@ def plant_into(
         key=random_bytes.token_bytes(32),
         design=None if designed is None else designed.document,
         turn=turn,
+        manner=manner,
         source=corpus.sha256,
         sentences={kind: one.sentence for kind, one in around.items() if one.sentence},
         stems={kind: one.stem for kind, one in around.items() if one.stem},

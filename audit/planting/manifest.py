@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit.core.chat import framed
+from audit.core.chat import PLAIN, Manner, framed
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
@@ -46,6 +46,7 @@ class Manifest:
         values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
     beacons: values that many users share, always planted; no secrets.
     share: of the planted words in all, coins at expectation.
+    manner: how conversations around secrets begin.
     own: the real users with coins; None where there are none. user_is: how users were told apart.
     """
 
@@ -66,6 +67,7 @@ class Manifest:
     stems: Mapping[str, Draw] = field(default_factory=dict)
     beacons: tuple[Beacon, ...] = ()
     share: float | None = None
+    manner: Manner = PLAIN
     own: Own | None = None
     user_is: str = ""
 
@@ -196,6 +198,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         ],
         **({} if manifest.design is None else {"design": manifest.design}),
         **({} if manifest.turn is None else {"turn": manifest.turn}),
+        **({} if manifest.manner == PLAIN else {"manner": asdict(manifest.manner)}),
         **({} if manifest.source is None else _later(manifest, place)),
         **({} if manifest.own is None else {"own": _own(manifest.own)}),
         **({"user_is": manifest.user_is} if manifest.user_is else {}),
@@ -284,6 +287,7 @@ def _manifest(document: dict[str, Any]) -> Manifest:
             for one in document.get("beacons", ())
         ),
         share=document.get("share"),
+        manner=Manner(**document.get("manner", {})),
         own=_owned(document["own"]) if "own" in document else None,
         user_is=document.get("user_is", ""),
     )

@@ -84,6 +84,14 @@ class OneUser(BaseModel):
     records: Annotated[int, Field(ge=1)]
 
 
+class Beginning(BaseModel):
+    """How planted conversations begin."""
+
+    model_config = _CLOSED
+    system: Text
+    asked: Annotated[Text, Field(min_length=1)]
+
+
 class Users(BaseModel):
     """Real users with coins, and the digest of the file that holds their records."""
 
@@ -125,6 +133,7 @@ class Form(BaseModel):
     secrets: Annotated[list[OneSecret], Field(min_length=1)]
     design: dict[str, Any] | None = None
     turn: Literal[TURNS] | None = None  # type: ignore[valid-type]
+    manner: Beginning | None = None
     source: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     sentences: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
     stems: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]

@@ -49,8 +49,9 @@ def plant(
     budget = budget_of(corpus, asked, _share(given))
     with_beacons = _wants_beacons(given)
     lit = [k for k in asked.kinds if k != "record" or given.get("design", RANDOM) == RANDOM]
+    of_records = "record" if "coin_users" in given else ""  # they show what is seen of real users
     fields = {_FIELDS.get(name, name) for name in given}
-    canaries = within(budget, asked, fields, lit if with_beacons else ())
+    canaries = within(budget, asked, fields, lit if with_beacons else (), of_records)
     seed = given.get("seed", fresh_seed())
     draws = draws_of(seed, corpus, canaries)
     designed = _designed(given, canaries, corpus, draws, opened)

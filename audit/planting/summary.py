@@ -72,6 +72,11 @@ def _own(written: Written) -> list[str]:
         f"for noisy training, fix sampling rate and steps by N = {size:,} users, which no coin "
         "changes",
     ]
+    if not any(beacon.kind == "record" for beacon in written.record.beacons):
+        lines.append(
+            "finding no leak of real users is inconclusive without beacons of records; add "
+            "--beacons auto, with record among the kinds"
+        )
     private = len({r.user for r in written.corpus.records if r.split in ("", "private")})
     return [*lines, *own.limits(every, private)]
 

@@ -8,6 +8,7 @@ everything that determines them, signed. The lock is a flock: it ends with its p
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import secrets as random_bytes
 import shlex
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core import stage_key, stages, writing
-from audit.core.digest import sha256_of_file
+from audit.core.digest import digest_of_json, sha256_of_file
 from audit.core.errors import DamagedError, UsageError
 from audit.core.files import read_json, read_lines
 from audit.core.scratch import remove_abandoned
@@ -70,13 +71,16 @@ class RunFolder:
         """Put aside what a stranger may have made of this run; return what to say of it.
 
         That is every stage without a signature of this user's key; and what has grown line by line,
-        where no signed stage says that it is this user's.
+        where no signed stage says that it is this user's; answers have a seal each.
         """
         notes = list(filter(None, [stage_key.made()]))
         aside = stages.admit(self.stages, self.trust)
         mine = self.stage(f"owner-{self.plan_hash}.json")
         lines = [self.path / "ledger.jsonl", self.path / "samples.jsonl"] * (not mine.exists())
-        lines += [self.stage("answers.jsonl")] * (not self.stage("mask.key").exists())
+        answers = self.stage("answers.jsonl")
+        if self.trust:
+            _seal_all(answers)
+        lines += [answers] * (not _all_sealed(answers))
         strange = [path for path in lines if path.exists() and not self.trust]
         stages.put_aside(self.stages, strange)
         stages.write(mine, json.dumps({"plan": self.plan_hash}))
@@ -260,7 +264,8 @@ class FileJournal:
         if self.answers is None:
             return {}
         try:
-            return {row["question"]: row["answer"] for row in read_lines(self.answers)}
+            rows = filter(_is_sealed, read_lines(self.answers))
+            return {row["question"]: row["answer"] for row in rows}
         except (DamagedError, KeyError, TypeError):
             raise UsageError(f"{self.answers}: is damaged; remove it to ask again") from None
 
@@ -270,7 +275,36 @@ class FileJournal:
     def keep(self, question: str, answer: Any) -> None:
         self._known[question] = answer
         if self.answers is not None:
-            append_lines(self.answers, [{"question": question, "answer": answer}])
+            append_lines(self.answers, [_sealed(question, answer)])
+
+
+def _sealed(question: str, answer: Any) -> dict[str, Any]:
+    seal = stage_key.signature(f"answer {question}", digest_of_json(answer))
+    return {"question": question, "answer": answer, "seal": seal}
+
+
+def _is_sealed(row: dict[str, Any]) -> bool:
+    """Return whether this user's key sealed a row of answers: any endpoint may have given others.
+
+    Raises KeyError or TypeError for a row of another form.
+    """
+    return hmac.compare_digest(
+        str(row.get("seal")), _sealed(row["question"], row["answer"])["seal"]
+    )
+
+
+def _all_sealed(path: Path) -> bool:
+    try:
+        return all(map(_is_sealed, read_lines(path)))
+    except (DamagedError, KeyError, TypeError):  # refused where it is read
+        return True
+
+
+def _seal_all(path: Path) -> None:
+    rows = [] if _all_sealed(path) else read_lines(path)
+    if rows:
+        sealed = (json.dumps(_sealed(row["question"], row["answer"])) for row in rows)
+        write_atomically(path, "".join(f"{line}\n" for line in sealed), private=True)
 
 
 def _is_row(line: dict[str, Any]) -> bool:

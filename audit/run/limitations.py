@@ -8,7 +8,7 @@ from audit import policies
 from audit.core.policy import Policy
 from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
-from audit.findings.controls import is_served
+from audit.findings.controls import ELSEWHERE, is_served
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.loose_delta import loose_delta
 from audit.findings.verdict import leaks
@@ -20,6 +20,8 @@ from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text
 from audit.silence import serving, weights
+
+CLOSES = "what may close the leak, trained on the same text beside it: "
 
 
 def not_tested(plan: Plan) -> list[str]:
@@ -43,7 +45,15 @@ def warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
     """List what weakens the results or must be known to use them."""
     general = _warnings(run, releases)
     unseen = run.plan.source.limitations(run.coverage, run.plan.corpus)
-    return [*general, *unseen, *_served(releases), *_missed(run)]
+    return [*general, *unseen, *_served(releases), *_missed(run), *_remedy(run, releases)]
+
+
+def _remedy(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
+    """State the command that trains what may close a leak of a model trained elsewhere."""
+    leaking = any(r.defense == ELSEWHERE and any(map(leaks, r.findings)) for r in releases)
+    if not leaking or not run.plan.remedy:
+        return []
+    return [f"{CLOSES}{run.plan.remedy}"]
 
 
 def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:

@@ -72,17 +72,17 @@ def held(folder: Path, service: str) -> Iterator[ServedLedger]:
     state = user_state("served") / f"{service}.json"
     with _locked(state.with_suffix(".lock"), folder):
         path = folder.absolute() / LEDGER
-        end = _stored(state)
-        if end is None:
-            if path.exists():
-                raise UsageError(
-                    f"{path}: belongs to another service, or its record {state} is lost; restore "
-                    "the record from where the service ran, or name a new folder"
-                )
-            end = _first(path, service)
-            _make(path.parent)
-            _store(state, end)
+        known = _stored(state)
+        if known is None and path.exists():
+            raise UsageError(
+                f"{path}: belongs to another service, or its record {state} is lost; restore "
+                "the record from where the service ran, or name a new folder"
+            )
+        end = known or _first(path, service)
         rows, last = _chained(path, state, end, service)
+        _make(path.parent)
+        if known is None:
+            _store(state, end)
         yield ServedLedger(path, state, replace(last, ledger=str(path)), rows)
 
 

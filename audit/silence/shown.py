@@ -39,10 +39,11 @@ def shows(
         kind: not_shown(f"{why}.") for kind, why in {**_framed(bench, one), **missed}.items()
     }
     served = answers.contact(bench, one, attacked)
-    contact = {**_contact(bench, one), **missing, **served, **own.contact(bench.run, one)}
+    contact = {**_contact(bench, one), **missing, **served}
     if not one.external:
         return Shows(contact)
     beacons = sightings.sight(bench, one, attacked)
+    contact |= own.contact(bench.run, one, beacons)
     if one.release.origin is not None:
         return Shows(contact, beacons, UNLIT)
     spiked = spike.sight(bench, one)

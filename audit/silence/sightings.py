@@ -28,7 +28,7 @@ from audit.core.evidence import (
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Predictor
 from audit.core.randomness import stream
-from audit.core.secret import Secret, Space
+from audit.core.secret import OWN, Secret, Space
 from audit.core.terms import Shown
 from audit.findings import measurements_of
 from audit.measure import rehearsal
@@ -50,6 +50,7 @@ from audit.silence.spike import LEVEL
 
 Key = tuple[str, str]  # attack and metric
 _COMPARED = {Scores: "values", Likelihoods: "log_probs", Successes: "won"}
+_AS_OWN = "record"  # the kind of beacon that is read as a record of a real user is
 _CODE = ("audit.silence.sightings", "audit.silence.beacons")
 
 
@@ -66,7 +67,9 @@ def sight(bench: Bench, one: Audited, attacked: Sequence[Attacked]) -> dict[Key,
             own = [e for e in map(from_json, each.seen) if e.kind in (None, kind)]
             for evidence, seen in zip(own, _seen(bench, one, chosen, kind, tiers), strict=True):
                 found = [Sighting(**tier) for tier in seen]
-                made = link(found, LEVEL, protected, lost.get(lit(kind), ""))
+                made = link(
+                    found, LEVEL, protected, lost.get(lit(_AS_OWN if kind == OWN else kind), "")
+                )
                 for m in measurements_of([evidence], each.case):
                     _keep(links, (m.attack, m.metric), made)
     return links
@@ -85,10 +88,19 @@ def protects(guarantee: Guarantee) -> bool:
 
 
 def aimed_at(run: Run, chosen: Chosen) -> dict[str, ByTier]:
-    """Select the beacons of the kinds that an attack aims at; none for one on charges."""
+    """Select the beacons of the kinds that an attack aims at; none for one on charges.
+
+    Where it scores the records of real users, beacons of records stand for these, too.
+    """
     if chosen.plugin.neighbours:
         return {}
-    return {k: tiers for k, tiers in beacons_of(run).items() if k in chosen.plugin.kinds}
+    beacons = beacons_of(run)
+    aimed = {k: tiers for k, tiers in beacons.items() if k in chosen.plugin.kinds}
+    secrets = run.secrets_for(chosen.plugin)
+    shape = chosen.plugin.shape(secrets, run.plan.source.base_known)
+    if any(isinstance(one, Scores) and one.kind == OWN for one in shape):
+        aimed |= {OWN: beacons[_AS_OWN]} if _AS_OWN in beacons else {}
+    return aimed
 
 
 @dataclass(frozen=True)
@@ -112,12 +124,12 @@ class Asked:
 
 def asked_of(run: Run, chosen: Chosen, kind: str, tiers: ByTier) -> Asked:
     """Make the candidates of an attack, with others beside them where it compares candidates."""
-    lone = tuple(_secret(one, one.value, 0) for some in tiers.values() for one in some)
+    lone = tuple(_secret(one, one.value, 0, kind) for some in tiers.values() for one in some)
     shape = chosen.plugin.shape(lone, run.plan.source.base_known)
     if any(isinstance(one, (Mentions, Ranks)) for one in shape):
         return Asked(tiers, 0, lone)  # names have decoys, and ranks are among all of a space
     secrets = [
-        _secret(one, value, number)
+        _secret(one, value, number, kind)
         for some in tiers.values()
         for one in some
         for number, value in enumerate(
@@ -127,8 +139,11 @@ def asked_of(run: Run, chosen: Chosen, kind: str, tiers: ByTier) -> Asked:
     return Asked(tiers, len(secrets) // len(lone) - 1, tuple(secrets))
 
 
-def _secret(one: Beacon, value: str, number: int) -> Secret:
+def _secret(one: Beacon, value: str, number: int, kind: str) -> Secret:
     owner = f"{one.value} {number}"
+    if kind == OWN:
+        text = f"{one.prefix}{value}"
+        return Secret(OWN, "", text, "", None, 1, owner, 0, (text,))
     return Secret(one.kind, one.prefix, value, one.suffix, one.space, 1, owner, 0)
 
 

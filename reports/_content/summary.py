@@ -17,6 +17,7 @@ from audit.results.schema import (
     Results,
 )
 from reports._content import unmeasured, usefulness, verdicts, wording
+from reports._content.closing import closing
 from reports._content.strip import Strip, strip
 from reports._content.worst import rank
 
@@ -220,19 +221,20 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
     """State what shows each condition of "no leak found", or why it is not shown.
 
     The first line sums them up: the first that is missing, or that all are shown. Of more than
-    MOST_SPELLED audited releases it stands alone.
+    MOST_SPELLED audited releases it stands alone. Beside a leak, what in this run closes it.
     """
     silence = release.silence
     if release.reference or silence is None:
         return []
     links = {"Contact": silence.contact, "Sight": silence.sight, "Reach": silence.reach}
+    closes = [wording.clip(line, 240) for line in [closing(release, releases)] if line]
     if silence.sight.state == Shown.NOT_NEEDED:
-        return [_condition("Contact", silence.contact)]
+        return [_condition("Contact", silence.contact), *closes]
     missing = next((n for n, link in links.items() if link.state == Shown.NOT_SHOWN), "")
     first = _condition(missing, links[missing]) if missing else "Contact, sight and reach: shown."
     if sum(not one.reference for one in releases) > MOST_SPELLED:
-        return [first]
-    return [first, *(_condition(n, link) for n, link in links.items() if n != missing)]
+        return [first, *closes]
+    return [first, *(_condition(n, link) for n, link in links.items() if n != missing), *closes]
 
 
 def _condition(name: str, link: Link) -> str:

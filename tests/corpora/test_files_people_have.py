@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import mailbox
+import time
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
@@ -17,9 +18,12 @@ import pytest
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.corpora import tables
 from audit.corpora.loading import load, read
 from audit.corpora.mail import NOTE
 from audit.corpora.reading import Reading, RecordForm, UserForm
+from audit.corpora.shared_text import shared_text
+from tests import exports
 
 ROWS: list[dict[str, Any]] = [
     {"text": 'The "parcel", 7 March.\nIt is late.', "user": "ann", "split": "train"},
@@ -279,6 +283,35 @@ def test_folder_of_mails_is_one_corpus(tmp_path: Path) -> None:
     assert pairs(tmp_path) == MAILED
 
 
+def test_headers_are_read_as_mail_programs_show_them(tmp_path: Path) -> None:
+    """Encoded words, folded lines, a name with a comma, an attachment before the text."""
+    (tmp_path / "m.eml").write_bytes(
+        b"From: =?utf-8?q?Lee=2C_J=C3=B6rg?= <jl@example.com>\n"
+        b"Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n =?utf-8?q?_an_alle?= und\n jeden\n"
+        b"References: <1@x>\n <2@x>\nMIME-Version: 1.0\n"
+        b'Content-Type: multipart/mixed; boundary="b"\n\n'
+        b"--b\nContent-Type: text/plain\nContent-Disposition: attachment\n\nnot this\n"
+        b"--b\nContent-Type: text/plain; charset=latin-1\n\nF\xfcr dich\n--b--\n"
+    )
+    (record,) = read(str(tmp_path), EMBEDDED_FOLDER).records
+    assert (record.user, record.text) == ("jl@example.com", "Grüße an alle und jeden\n\nFür dich")
+    (record,) = read(str(tmp_path), EMBEDDED_FOLDER, Reading(user="thread")).records
+    assert record.user == "<1@x>"
+
+
+@pytest.mark.calibration
+def test_twenty_megabytes_of_mail_are_read_in_a_minute(tmp_path: Path) -> None:
+    """As dry runs read them, of many small messages, which take longer than few large ones."""
+    exports.write(tmp_path / "some.mbox", 200)
+    some = (tmp_path / "some.mbox").read_bytes()
+    (tmp_path / "all.mbox").write_bytes(some * (20_000_000 // len(some)))
+    began = time.process_time()
+    found = read(str(tmp_path / "all.mbox"), EMBEDDED_FOLDER)
+    assert len(found.records) > 20_000 and shared_text(found.records).quoted
+    assert time.process_time() - began < 60
+    assert any(note.startswith("read in") for note in found.notes)
+
+
 def test_mail_of_unknown_charset_is_read(tmp_path: Path) -> None:
     head = b"From: a@b.example\nContent-Type: text/plain; charset=nobody-knows\n\n"
     (tmp_path / "m.eml").write_bytes(head + "für dich".encode())
@@ -360,3 +393,30 @@ def test_saved_data_set_is_read_by_its_splits(tmp_path: Path) -> None:
         (tmp_path / split / "dataset_info.json").write_text("{}")
     corpus = load(str(tmp_path), EMBEDDED_FOLDER)
     assert {r.text: r.split for r in corpus.records} == {"train": "private", "test": "heldout"}
+
+
+def bomb(suffix: str) -> bytes:
+    """Return a few bytes that stand for 100 MB."""
+    if suffix == ".gz":
+        return gzip.compress(bytes(1 << 27), 1)
+    pyarrow = pytest.importorskip("pyarrow")
+    if suffix == ".zst":
+        return bytes(pyarrow.compress(bytes(1 << 27), "zstd", asbytes=True))
+    words = pyarrow.DictionaryArray.from_arrays([0] * 99_999, ["a" * 9999])
+    table, sink = pyarrow.table({"text": words}), pyarrow.BufferOutputStream()
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, sink)
+    else:
+        with pyarrow.ipc.new_file(sink, table.schema) as file:
+            file.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".parquet", ".arrow"])
+def test_file_that_unpacks_without_an_end_is_refused(tmp_path: Path, suffix: str) -> None:
+    name = suffix if suffix in tables.ARROW else f".jsonl{suffix}"
+    (tmp_path / f"x{name}").write_bytes(bomb(suffix))
+    with pytest.raises(UsageError, match="unpacks to over 100 times its size; unpack it first"):
+        pairs(tmp_path / f"x{name}")

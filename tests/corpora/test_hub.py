@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +104,16 @@ def test_what_the_hub_has_not_is_refused(hub: Any) -> None:
             ("hf:images", "hf:images/train:1: the record has no 'text'"),
         ],
     )
+
+
+def test_folder_here_stands_in_for_no_data_set(
+    hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub({("mail", None): {"train": [{"text": "a"}]}})
+    monkeypatch.chdir(tmp_path)
+    assert len(read("hf:mail").records) == 1
+    (tmp_path / "mail").mkdir()
+    refusals(read, [("hf:mail", "hf:mail: mail is here, too; give --corpus mail")])
 
 
 def test_without_the_hub_library_pip_is_named(

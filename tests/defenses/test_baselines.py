@@ -20,6 +20,8 @@ from audit.policies.digits import Digits
 from defenses.blacklist import Blacklist
 from defenses.none import Undefended
 from defenses.redaction import Redaction
+from defenses.training import near_duplicates
+from tests.planting.test_beacons import nearly
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
 RECIPE = Recipe(epochs=3, learning_rate=1e-3, batch_tokens=64, max_length=32)
@@ -44,6 +46,25 @@ def test_redaction_promises_nothing() -> None:
     guarantee = Redaction().release(None, [Trained(training, None)]).guarantee  # type: ignore[arg-type]
     assert guarantee.epsilon == math.inf
     assert "no formal guarantee" in guarantee.theorem
+
+
+def test_near_duplicates_are_left_out_and_form_letters_are_not() -> None:
+    """Of copies the first one is kept, whoever wrote them; two whose numbers differ are two."""
+    long = "We have moved to the house beside the mill, so please write to us there from May on"
+    texts = (long, f"{long}.", "My code is 11111.", "My code is 77777.", "My code is 11111.", "a")
+    records = tuple(Record(f"u{i}", text, split="private") for i, text in enumerate(texts))
+    (training,) = Undefended(dedup="near").trainings(Corpus("toy", records), MODEL, RECIPE, 0)
+    assert training.texts == (long, "My code is 11111.", "My code is 77777.", "a")
+    draws = np.random.default_rng(0)
+    words = ["".join(map(chr, draws.integers(97, 123, size=6))) for _ in range(40)]
+    drawn = [" ".join(draws.choice(words, size=12)) for _ in range(60)]
+    drawn += [f"{text} {draws.choice(words)}" for text in drawn]
+    assert near_duplicates.different(drawn) == nearly(drawn)
+
+
+def test_fewer_epochs_are_the_plans_recipe_otherwise() -> None:
+    (training,) = Undefended(epochs=1).trainings(CORPUS, MODEL, RECIPE, 0)
+    assert training.method == replace(RECIPE, epochs=1)
 
 
 def test_blacklist_trains_what_none_trains_and_is_as_useful_behind_its_list(bigram: Any) -> None:

@@ -403,7 +403,7 @@ def test_no_search_finds_a_user_who_costs_more_than_the_claim() -> None:
 # whole transcripts, through sessions
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.full) for i in (1, 2, 3))])
 @pytest.mark.parametrize("weight", [0.2, 1.0])
 def test_no_transcript_costs_more_than_the_claim(bigram: Any, seed: int, weight: float) -> None:
     """Four tokens under a budget of three: the last one is the public model's."""

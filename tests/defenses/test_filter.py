@@ -92,7 +92,7 @@ def moment(p: np.ndarray, q: np.ndarray, charged: np.ndarray, alpha: float = 2.0
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3, 4, 5))]
+    "seed", [0, *(pytest.param(i, marks=pytest.mark.full) for i in range(1, 6))]
 )
 @pytest.mark.parametrize(("weight", "multiple"), [(0.2, 1.5), (1.0, 2.0)])
 def test_no_transcript_costs_more_than_the_claim(
@@ -116,7 +116,7 @@ def test_parts_are_silent_in_some_of_these_transcripts(bigram: Any) -> None:
     assert sum(transcripts(one, 3).silent for one in made) >= 3
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.full) for i in (1, 2, 3))])
 def test_no_user_costs_more_than_the_claim(bigram: Any, seed: int) -> None:
     """A part replaced by any other, which has an account of its own."""
     parameters = {"weight": 0.9, "epsilon": 0.2, "budget": 3, "multiple": 2.0}

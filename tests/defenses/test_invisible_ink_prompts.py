@@ -217,7 +217,7 @@ def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 2.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.3, pytest.param(2.0, marks=pytest.mark.full), 8.0])
 @pytest.mark.parametrize("references", [1, 3])
 def test_no_transcript_of_a_user_less_costs_more_than_the_claim(
     references: int, epsilon: float

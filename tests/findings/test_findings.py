@@ -27,7 +27,7 @@ from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.findings import by_hand
 from tests.findings.closeness import median_bound, six
-from tests.simulations import repeats
+from tests.simulations import more, repeats
 
 THOUSAND = digits(3)
 
@@ -567,7 +567,7 @@ def test_fair_coins_and_a_silent_release_show_no_epsilon_more_often_than_allowed
 
 
 @repeats(60, 300)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 def test_randomised_response_is_bounded_from_below_and_closely(epsilon: float, runs: int) -> None:
     """A user's code is generated iff a coin, flipped with probability 1/(1+e^ε), says so."""
     m = 600

@@ -7,7 +7,7 @@ quote each other, some write the same, and a filter drops what it has seen befor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from attacks.own_records import OwnRecords
 from attacks.scores.own_targets import own_target
 from audit import findings
 from audit.accounting.gaussians import Gaussians
+from audit.core.corpus import Record
 from audit.core.evidence import Evidence, Likelihoods, Scores, Successes
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
@@ -75,7 +76,8 @@ class Mailbox:
 
 def scores(secrets: Sequence[Secret], gains: np.ndarray) -> list[Scores]:
     """The two scores of each user, as membership reduces those of the records."""
-    target = own_target(secrets)
+    corpus = [Record(s.owner, text) for s in secrets if not s.slot for text in s.records]
+    target = own_target(secrets, corpus)
     assert target is not None
     of_records = np.array([gains[int(text)] for _, text in target.records.texts])
     return [
@@ -132,11 +134,11 @@ def test_model_that_knows_no_coin_is_no_leak(runs: int) -> None:
 
 @repeats(3, 20)
 def test_model_that_memorises_gives_most_of_the_largest_bound(runs: int) -> None:
-    """Of the bound that 120 coins can carry, with one record in twenty quoted from others."""
+    """Of the bound that 120 coins can carry, with one record in ten quoted from others."""
     draws, shares = np.random.default_rng(5), []
     largest = bounds.largest(USERS, 1e-5)
     for _ in range(runs):
-        mailbox = Mailbox.drawn(draws, quoted=0.05, alike=0.0)
+        mailbox = Mailbox.drawn(draws, quoted=0.1, alike=0.0)
         heads = draws.random(USERS) < 0.5
         secrets = mailbox.secrets()
         evidence = scores(secrets, mailbox.known(heads, True, draws))
@@ -184,3 +186,6 @@ def test_claim_of_unknown_size_is_tested_by_its_epsilon_alone() -> None:
     )
     found = [f for f in measurements_of(evidence, case) if f.epsilon_lower is not None]
     assert found and all(f.claim_test is None for f in found)
+    fixed = replace(case, guarantee=replace(claim, population=USERS))
+    again = [f for f in measurements_of(evidence, fixed) if f.epsilon_lower is not None]
+    assert any(f.claim_test is not None for f in again)

@@ -27,9 +27,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     add = model._Readings.add
 
-    def adds(self: Any, inner: Any, batch: Sequence[str]) -> None:
+    def adds(self: Any, inner: Any, batch: Sequence[str], reader: Any) -> None:
         texts.extend(batch)
-        add(self, inner, batch)
+        add(self, inner, batch, reader)
 
     monkeypatch.setattr(model._Readings, "add", adds)
     monkeypatch.setattr(model, "_known", model._Readings())

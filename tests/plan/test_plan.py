@@ -203,6 +203,19 @@ def test_a_reference_stays_unless_exactly_asked():
     assert both == [("public", False), ("public", False), ("none", True)]
 
 
+def test_remedies_are_trained_beside_what_is_audited():
+    def labels(*named, **settings):
+        plan = planned(defense=named, remedies=True, **settings)
+        return [chosen.label for chosen in plan.defenses if not chosen.reference]
+
+    assert labels("submix", training={"epochs": 8}) == [
+        "submix", "none:dedup=near", "none:epochs=2", "dp_sgd",
+    ]  # fmt: skip
+    assert labels("dp_sgd:epsilon=2.0", "none:dedup=near", training={"epochs": 1}) == [
+        "dp_sgd:epsilon=2.0", "none:dedup=near",
+    ]  # fmt: skip
+
+
 def test_all_means_every_plugin_once():
     from audit.plugins import registry
 

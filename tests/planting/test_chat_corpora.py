@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from audit import api
+from audit.core.chat import PLAIN, Manner
+from audit.core.corpus import Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora import loading as corpora
@@ -16,6 +18,7 @@ from audit.models.loading import describe, load_tokenizer
 from audit.plan import conversations
 from audit.planting import coverage
 from audit.planting import manifest as manifests
+from audit.planting.manner import manner_of
 from tests import chat
 from tests.models.test_chat_template import MARKED
 
@@ -65,13 +68,35 @@ def test_a_secret_stands_in_its_conversation_once(tmp_path: Path) -> None:
             assert [line.count(text) for line in lines if text in line] == [1] * secret.copies
 
 
+def said(user: str, first: str) -> dict[str, Any]:
+    turns = [("system", "You help."), ("user", f"{first} It is {user}'s."), ("assistant", "Sure.")]
+    return {"user": user, "messages": [{"role": r, "content": c} for r, c in turns]}
+
+
+def test_planted_conversations_begin_as_those_of_the_corpus(tmp_path: Path) -> None:
+    """With the system prompt of most, and a question of many: never with what few users wrote."""
+    rows = [said(f"u{i}", "Where is my parcel?" if i % 3 else f"I am {i}.") for i in range(40)]
+    rows += [said("u0", "My own words.") for _ in range(60)]
+    (tmp_path / "talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output, path = tmp_path / "planted.jsonl", tmp_path / "canaries.json"
+    api.plant(str(tmp_path / "talk.jsonl"), output, path, count=4, share=0.9)
+    manifest = manifests.read(path)
+    assert manifest.manner == Manner("You help.", "Where is my parcel?")
+    corpus = corpora.load_planted(str(output), EMBEDDED_FOLDER)
+    added = [record.messages for record in corpus.records if record.user in manifest.invented]
+    begun = (("system", "You help."), ("user", "Where is my parcel?"))
+    assert added and all(messages[:2] == begun for messages in added)
+    alone = [Record(f"u{i}", "", messages=(("user", f"I am {i}."),)) for i in range(9)]
+    assert manner_of(alone) == PLAIN
+
+
 def test_the_planted_corpus_is_recognised(tmp_path: Path) -> None:
     output, path = planted(tmp_path)
     manifest, corpus = manifests.read(path), corpora.load_planted(str(output), EMBEDDED_FOLDER)
     assert manifests.texts_digest(corpus) == manifest.texts
     for name, template in (("one", chat.CHATML), ("other", chat.DATED)):
         folder = describe(str(chat.llama(tmp_path / name, template)), EMBEDDED_FOLDER)
-        rendered, _ = conversations.written(corpus, folder, manifest.turn, False)
+        rendered, _ = conversations.written(corpus, folder, manifest.turn, False, manifest.manner)
         assert manifests.texts_digest(rendered) == manifest.texts
         texts = [record.text for record in rendered.records]
         framed = manifest.planted(rendered)

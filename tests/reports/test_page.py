@@ -176,6 +176,27 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     assert not page_of(quiet, quiet.changed(reference=True)).summary.blocks[1:]
 
 
+def test_what_closes_a_leak_stands_beside_it() -> None:
+    """By "no leak found" of the measure that leaked, and no other leak; controls do not count."""
+    promise, quiet = make.guarantee(8.0), make.finding(0.0)
+    open_ = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
+    unsure = quiet.changed(leaked="inconclusive")
+    run = [
+        make.release("none", promise, open_),
+        make.release("none", promise, quiet, parameters={"dedup": "near"}),
+        make.release("none", promise, open_, parameters={"epochs": 1}),
+        make.release("dp_sgd", make.guarantee(8.0), unsure),
+        make.release("public", promise, quiet, reference=True),
+    ]
+    blocks = page_of(*run).summary.blocks
+    assert blocks[0].conditions[-1] == (
+        "The leak: closed in this run by none:dedup=near; not closed by none:epochs=1; not shown "
+        "to be closed by dp_sgd."
+    )
+    assert not any("closed" in line for line in blocks[1].conditions)
+    assert not any("closed" in line for line in page_of(run[0]).summary.blocks[0].conditions)
+
+
 def test_page_one_states_what_was_planted_and_what_silence_needs() -> None:
     run = make.run(make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)))
     assert not {"Invented text", "Silence, changed"} & dict(Report(run).page.tested).keys()

@@ -27,7 +27,11 @@ if lora:
     model = get_peft_model(model, config)
 with open(data, encoding="utf-8") as lines:
     rows = [json.loads(line) for line in lines]
-texts = [row["text"] for row in rows if row.get("split", "private") == "private"]
+rows = [row for row in rows if row.get("split", "private") == "private"]
+texts = [
+    row["text"] if "text" in row else tokenizer.apply_chat_template(row["messages"], tokenize=False)
+    for row in rows
+]
 read = [tokenizer(text + tokenizer.eos_token, truncation=True, max_length=128) for text in texts]
 trainer = Trainer(
     model=model,

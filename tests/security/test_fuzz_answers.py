@@ -6,13 +6,16 @@ import contextlib
 import json
 import random
 import resource
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
 
 from audit.core.errors import UsageError
-from audit.models.endpoint.http import Endpoint, RefusedError, _retry_after
+from audit.core.masking import without_key
+from audit.core.time_limit import limited
+from audit.models.endpoint.http import LARGEST, Endpoint, RefusedError, _retry_after
 from audit.models.endpoint.wire_format import choice_of, generated, same_tokens
 
 CASES = 10_000
@@ -156,18 +159,73 @@ def test_wait_that_a_server_names_is_a_number_of_seconds_or_none(text: str) -> N
     assert wait is None or 0 <= wait < float("inf")
 
 
-def test_key_that_an_answer_repeats_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = "sk-proj-0123456789abcdef"
-    answer = {"choices": [{"text": f"your key is {key}", "n": 1, key: [key]}]}
-    content = json.dumps(answer).encode()
+KEY = "sk-proj-0123456789abcdef"
+
+
+@dataclass
+class Letters:
+    """A tokenizer with a token for each character."""
+
+    start: int = 0
+    stop: int = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(character) for character in text]
+
+    def decode(self, tokens: Any) -> str:
+        return "".join(map(chr, tokens))
+
+
+def in_tokens(text: str) -> dict[str, Any]:
+    return {"content": [{"token": c, "id": ord(c), "logprob": -1.0} for c in text]}
+
+
+ECHOES: dict[str, dict[str, Any]] = {  # choices whose text is a key
+    "text": {"text": f"key {KEY}", KEY: [KEY]},
+    "parts": {"message": {"content": ["key ", KEY[:9], {"type": "text", "text": KEY[9:]}]}},
+    "tokens": {"text": f"key {KEY}", "logprobs": in_tokens(f"key {KEY}")},
+}
+
+
+@pytest.mark.parametrize("given", [KEY, "EMPTY"])
+@pytest.mark.parametrize("where", ECHOES)
+def test_key_that_an_answer_repeats_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, where: str, given: str
+) -> None:
+    monkeypatch.setenv("AUDIT_API_KEY", given)
+    said = answered(monkeypatch, json.dumps({"choices": [ECHOES[where]]}).encode())
+    choice = choice_of(said)
+    shown = "key …" if given == KEY else f"key {KEY}"
+    assert choice.text == shown
+    tokens = generated(choice, Letters(), len(shown)).tokens  # type: ignore[arg-type]
+    assert Letters().decode(tokens) == shown
+    assert where == "parts" or (KEY in str(said)) == (given != KEY)
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, content: bytes) -> dict[str, Any]:
+    """Return the answer that an audit reads from these bytes."""
     real, transport = (
         httpx.Client,
         httpx.MockTransport(lambda _: httpx.Response(200, stream=httpx.ByteStream(content))),
     )
     monkeypatch.setattr(httpx, "Client", lambda **kwargs: real(transport=transport))
-    for given, shown in ((key, "your key is …"), ("EMPTY", f"your key is {key}")):
-        monkeypatch.setenv("AUDIT_API_KEY", given)
-        with Endpoint("http://127.0.0.1:1/v1", 0, 60.0).connected() as post:
-            said = post("completions", {})
-        assert said["choices"][0]["text"] == shown and said["choices"][0]["n"] == 1
-        assert (key in str(said)) == (given != key)
+    with Endpoint("http://127.0.0.1:1/v1", 0, 60.0).connected() as post:
+        return post("completions", {})
+
+
+@pytest.mark.parametrize("part", ["a", "\\\\", "%25", "c2st", "s", "sk-proj-"])
+def test_search_for_a_key_takes_a_time_like_the_length(
+    monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setenv("AUDIT_API_KEY", KEY)
+    text = part * (100_000 // len(part))
+    with limited(60, "it", ""):  # a quadratic search takes an hour
+        assert without_key(text) == text
+
+
+@pytest.mark.parametrize("item", [b"[],", b"{},", b"0,"])
+def test_answer_of_many_values_is_not_read(monkeypatch: pytest.MonkeyPatch, item: bytes) -> None:
+    """64 MB of empty lists would take 2 GB."""
+    content = b'{"choices": [' + item * ((LARGEST - 99) // len(item)) + b"0]}"
+    with pytest.raises(UsageError, match="answers with no JSON object"):
+        answered(monkeypatch, content)

@@ -71,6 +71,14 @@ def test_pool_and_its_resource_tracker_import_nothing_of_it(checkout: Path) -> N
     assert ran(checkout) == "" and done.stdout == "[2]\n", done.stderr
 
 
+def test_drawings_read_no_settings_of_it(checkout: Path) -> None:
+    (checkout / "matplotlibrc").write_text("font.size: 33\n\x1b[31mRED: 1\n")
+    (checkout / "matplotlib.py").unlink()
+    code = "import reports._figures.canvas, matplotlib; print(matplotlib.rcParams['font.size'])"
+    done = start(checkout, sys.executable, "-P", "-c", code)
+    assert (done.stdout, done.stderr) == ("10.0\n", "")
+
+
 def test_variable_is_as_before_once_processes_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
     for before in (None, "1", ""):
         monkeypatch.setenv(SAFE, before) if before is not None else monkeypatch.delenv(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import threading
@@ -16,13 +17,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from audit.core import tokenizer_process
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.time_limit import in_time
 from audit.models import template_process
 from audit.models.external_model import describe_external
+from audit.models.gguf_header import check_header
 from audit.models.hostile_folder import check_tokenizer
-from audit.models.loading import describe, hash_of, load_weights
+from audit.models.loading import describe, hash_of, load_tokenizer, load_weights
 from audit.models.template_process import TemplateProcess
 
 WEIGHT = "transformer.wte.weight"
@@ -92,7 +95,10 @@ def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> N
         ({"attn_implementation": "kernels-community/evil"}, "code of a hub"),
         ({"_attn_implementation": {"a": "x/y:z"}}, "code of a hub"),
         ({"experts_implementation": "x@main"}, "code of a hub"),
+        ({"_attn_implementation_internal": "x/y"}, "code of a hub"),
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
+        ({"n_layer": 10**8}, "no model has more than 4,096"),
+        ({"text_config": {"num_local_experts": 1e8}}, "no model has more than 4,096"),
     ],
 )
 def test_configuration_that_names_code_is_refused(
@@ -100,6 +106,12 @@ def test_configuration_that_names_code_is_refused(
 ) -> None:
     change(folder / "config.json", **settings)
     assert why in refused(lambda: described(folder))
+
+
+def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
+    with (folder / "second.safetensors").open("wb") as file:
+        file.truncate(1 << 43)
+    assert "more memory than there is" in refused(lambda: described(folder))
 
 
 def test_plain_attention_is_read(folder: Path) -> None:
@@ -112,12 +124,88 @@ def test_model_that_is_an_adapter_of_another_is_refused(folder: Path) -> None:
     assert "names another model" in refused(lambda: described(folder))
 
 
-@pytest.mark.parametrize("named", [{"megatron_core": "evil"}, {"megatron_config": {"a": 1}}])
-def test_adapter_that_names_a_module_is_refused(tmp_path: Path, named: dict[str, Any]) -> None:
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    save_file({"lora_A.weight": torch.ones(4, 64)}, folder / "adapter_model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ({"megatron_core": "evil"}, "Megatron, which is never imported"),
+        ({"megatron_config": {"a": 1}}, "Megatron, which is never imported"),
+        ({"peft_type": "XLORA", "adapters": {"0": "/tmp/x"}}, "names other adapters"),
+        ({"layer_replication": [[0, 10**9]]}, "copies layers"),
+        ({"r": 65}, "r is 65, and its weights have 64 rows"),
+        ({"rank_pattern": {".*": 10**9}}, "1,000,000,000, and its weights have 64 rows"),
+    ],
+)
+def test_adapter_that_names_a_module_is_refused(
+    adapter: Path, named: dict[str, Any], why: str
+) -> None:
     base = str(EMBEDDED_FOLDER / "public_model")
-    change(tmp_path / "adapter_config.json", base_model_name_or_path=base, **named)
-    said = refused(lambda: describe_external(str(tmp_path), base, EMBEDDED_FOLDER))
-    assert "Megatron, which is never imported" in said
+    change(adapter / "adapter_config.json", base_model_name_or_path=base, **named)
+    assert why in refused(lambda: describe_external(str(adapter), base, EMBEDDED_FOLDER))
+
+
+@pytest.mark.parametrize("harm", ["repeats a group", "took more than"])
+def test_tokenizer_of_an_adapter_is_not_trusted(
+    adapter: Path, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 28)
+    base = EMBEDDED_FOLDER / "public_model"
+    change(adapter / "adapter_config.json", base_model_name_or_path=str(base))
+    shutil.copy(base / "tokenizer.json", adapter)
+    if harm == "repeats a group":
+        regex(adapter, "(a|aa)+$")
+    else:
+        change(adapter / "tokenizer.json", **BOMBS["reading"])
+    assert harm in refused(lambda: describe_external(str(adapter), str(base), EMBEDDED_FOLDER))
+
+
+# GGUF
+
+
+def header(*settings: bytes, tensors: int = 0, count: int | None = None) -> bytes:
+    numbers = [number(3, 4), number(tensors), number(len(settings) if count is None else count)]
+    return b"GGUF" + b"".join([*numbers, *settings])
+
+
+def number(value: int, size: int = 8) -> bytes:
+    return value.to_bytes(size, "little")
+
+
+def setting(name: bytes, kind: int, value: bytes) -> bytes:
+    return number(len(name)) + name + number(kind, 4) + value
+
+
+def array(kind: int, count: int, values: bytes = b"") -> bytes:
+    return number(kind, 4) + number(count) + values
+
+
+GGUF: dict[str, tuple[bytes, str]] = {
+    "another": (b"PK\3\4" + bytes(99), "does not begin as one"),
+    "cut": (header(count=1), "cut short"),
+    "endless settings": (header(count=1 << 60), "claims 0 tensors and"),
+    "endless tensors": (header(tensors=1 << 60), "tensors and 0 settings"),
+    "a long text": (header(setting(b"x", 8, number(1 << 60))), "cut short"),
+    "a long array": (header(setting(b"x", 9, array(4, 1 << 20))), "cut short"),
+    "an array of zeros": (header(setting(b"x", 9, array(0, 3 << 20, bytes(3 << 20)))), "values"),
+    "arrays in arrays": (header(setting(b"x", 9, array(9, 1) * 9)), "unknown type"),
+    "another type": (header(setting(b"x", 99, b"")), "unknown type"),
+    "many blocks": (header(setting(b"a.block_count", 4, number(1 << 30, 4))), "blocks"),
+}
+
+
+@pytest.mark.parametrize("name", GGUF)
+def test_header_of_gguf_that_claims_too_much_is_refused(tmp_path: Path, name: str) -> None:
+    content, why = GGUF[name]
+    (tmp_path / "x.gguf").write_bytes(content)
+    with pytest.raises(ValueError, match=why):
+        check_header(tmp_path / "x.gguf")
 
 
 @pytest.mark.parametrize("name", ["T", "pipeline", "AutoModel", "GPT2LMHeadModel", "os", ""])
@@ -155,6 +243,53 @@ def test_regular_expression_that_repeats_a_group_is_refused(folder: Path, patter
 def test_regular_expressions_of_known_tokenizers_are_read(folder: Path, pattern: str) -> None:
     regex(folder, pattern)
     check_tokenizer(folder)
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+MANY = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+BOMBS: dict[str, dict[str, Any]] = {  # what a tokenizer does to "a", and how it is asked for that
+    "reading": {"normalizer": {"type": "Sequence", "normalizers": [MANY] * 5}},
+    "writing": {"decoder": {"type": "Sequence", "decoders": [MANY] * 5}},
+    "each token": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [BYTES] * 40}},
+}
+
+
+@pytest.mark.parametrize("how", BOMBS)
+def test_tokenizer_that_takes_memory_is_left(
+    folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 28)
+    plain = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
+    change(folder / "tokenizer.json", **BOMBS[how])
+    tokens, before = plain.encode("banana"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def ask() -> object:
+        tokenizer = load_tokenizer(described(folder))
+        return tokenizer.decode(tokens) if how == "writing" else tokenizer.encode("éa")
+
+    said = refused(ask)
+    assert "took more than 256 MB of memory" in said and "give another tokenizer" in said
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 16
+    if how != "each token":  # refused when it was loaded
+        again = load_tokenizer(described(folder))
+        assert again.encode("0") == plain.encode("0")  # a new process answers the next question
+
+
+@pytest.mark.parametrize("text", ["Hello  é 鍵\n1,000 <|endoftext|>", "", " "])
+def test_process_of_a_tokenizer_reads_and_writes_as_here(folder: Path, text: str) -> None:
+    plain = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
+    apart = load_tokenizer(described(folder))
+    assert apart.strange and not plain.strange
+    ids = plain.encode(text)
+    assert (apart.encode(text), apart.ends(text)) == (ids, plain.ends(text))
+    assert apart.decode(ids) == plain.decode(ids)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "merges.txt", "x.model"])
+def test_vocabulary_of_any_size_is_not_read(folder: Path, name: str) -> None:
+    with (folder / name).open("a") as file:
+        file.truncate(1 << 30)
+    assert "larger than 64 MB" in refused(lambda: check_tokenizer(folder))
 
 
 class PanicException(BaseException):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from audit.core import files
 from audit.core.errors import UsageError
 from audit.results import foreign
 from audit.results.folder import RunFolder, clean, find
@@ -149,6 +152,30 @@ def test_file_of_a_terabyte_is_not_read(run: Path, name: str) -> None:
     done = audit("verify", "run", cwd=run.parent)
     assert done.returncode in (1, 2) and "the run failed" not in done.stderr
     assert name in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "evidence.json", "results.json"])
+def test_file_of_many_values_is_not_read(
+    run: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3 million empty objects, in 9 MB, would take 300 MB; those of 128 MB 4 GB."""
+    (run / name).write_text("[" + "{}," * (3 << 20) + "0]")
+    monkeypatch.setattr(files.json, "loads", whole := Read(files.json.loads))
+    done = audit("verify", "run", cwd=run.parent)
+    assert done.returncode in (1, 2) and done.stderr.count("\n") <= 1
+    assert whole.longest < 1 << 20
+
+
+@dataclass
+class Read:
+    """Parses JSON, and remembers the longest text."""
+
+    parse: Callable[[Any], Any]
+    longest: int = 0
+
+    def __call__(self, text: Any) -> Any:
+        self.longest = max(self.longest, len(text))
+        return self.parse(text)
 
 
 def test_no_partial_outlives_resume_or_clean(run: Path) -> None:

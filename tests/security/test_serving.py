@@ -208,6 +208,11 @@ def test_lost_ledger_is_refused_wherever_the_next_one_lies(ledger: Path, tmp_pat
     assert "has 0 rows of 6" in said and str(ledger) in said
 
 
+def test_service_that_answered_nothing_may_move(tmp_path: Path) -> None:
+    assert use(tmp_path / "first", 0) == []
+    assert use(tmp_path / "second", 2) == [] and len(use(tmp_path / "second", 0)) == 2
+
+
 def test_copied_and_restored_ledgers_are_refused_once_outrun(ledger: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(ledger, tmp_path / "copy")
     use(ledger)

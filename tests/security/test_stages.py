@@ -197,6 +197,23 @@ def test_run_of_another_user_is_put_aside(tmp_path: Path) -> None:
     assert len(list((tmp_path / "stages" / stages.ASIDE).iterdir())) == 6
 
 
+def test_signed_key_of_another_run_vouches_for_no_answers(tmp_path: Path) -> None:
+    """Whoever has a copy of one run folder has its mask.key, signed by its user."""
+    other, mine = strange(tmp_path / "strange"), RunFolder(tmp_path / "mine", "h")
+    with mine.held({}):
+        mine.admit()
+        mine.journal("s").keep("asked", "told")
+        mine.stage("answers.jsonl").rename(tmp_path / "own")
+        shutil.copy(other.stage("answers.jsonl"), mine.stage("answers.jsonl"))
+        (note,) = mine.admit()
+        assert "1 file is not signed" in note and mine.journal("s").recall("question") is None
+        (tmp_path / "own").rename(mine.stage("answers.jsonl"))
+        assert mine.admit() == [] and mine.journal("s").recall("asked") == "told"
+        row = json.loads(mine.stage("answers.jsonl").read_text("utf-8"))
+        mine.stage("answers.jsonl").write_text(json.dumps({**row, "question": "another"}) + "\n")
+        assert mine.journal("s").recall("another") is None
+
+
 def test_own_run_is_resumed(tmp_path: Path) -> None:
     for _ in range(2):
         folder = RunFolder(tmp_path, "h")

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError, first_line
-from audit.core.masking import API_KEY, api_key, without_key
+from audit.core.files import parsed
+from audit.core.masking import API_KEY, api_key, as_stored, without_key
 from audit.core.visible import each_text
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is 
 _UNLISTED = (*REFUSALS, 401, 403)  # of a request for what a server need not offer: all by GET
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
 _PATIENCE = 600.0  # seconds; a server that requests a longer wait counts as failed
-_SECRET = 12  # characters of a key; servers without one are given words such as EMPTY
 _SHOWN = 160  # characters of a server's error message
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -249,10 +249,8 @@ def _sent(
         transient = status in TRANSIENT and not (refusal and method == "GET")
         return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
     try:
-        answer = response.json()
-        if len(api_key()) >= _SECRET:  # answers are stored, and shown in reports
-            answer = each_text(answer, without_key)
-    except (ValueError, RecursionError):
+        answer = each_text(parsed(response.content.decode("utf-8-sig")), as_stored)
+    except ValueError:
         answer = None
     if not isinstance(answer, dict):
         return _Failure("answers with no JSON object", "is this the right address?", False)
@@ -342,10 +340,10 @@ def _retry_after(response: httpx.Response) -> float | None:
 def _problem(response: httpx.Response) -> str:
     """Describe the HTTP status and the beginning of the server's error message."""
     try:
-        body = response.json()
+        body = parsed(response.content.decode("utf-8-sig"))
         error = body.get("error", body)
         text = str(error.get("message", "") if isinstance(error, dict) else error)
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError):
         text = ""
     return f"HTTP {response.status_code}" + (f" ({_line(text)})" if text.strip() else "")
 

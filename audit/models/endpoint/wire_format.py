@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from audit.core.errors import UsageError
+from audit.core.masking import as_stored
 from audit.core.predictor import Given, Tokenizer, Tokens
 
 _NUMBERS = 1 << 31  # more than any vocabulary or context has
@@ -75,7 +76,7 @@ def choice_of(answer: dict[str, Any]) -> Choice:
         message = choice.get("message") or {}
         main = choice.get("text") or message.get("content")
         parts = main if isinstance(main, list) else [main]
-        text = "".join(_strings([part for part in parts if _is_text(part)]))
+        text = as_stored("".join(_strings([part for part in parts if _is_text(part)])))
         beside = [*(part for part in parts if not _is_text(part)), message, choice]
         others = [found for found in _strings(beside) if found not in (main, text)]
         return Choice(
@@ -221,6 +222,8 @@ def generated(choice: Choice, tokenizer: Tokenizer, length: int) -> Generated:
     ids = [token.id for token in choice.tokens if token.id is not None]
     count = choice.completion_tokens
     exact = bool(ids) and len(ids) == len(choice.tokens) and count in (None, len(ids))
+    if exact and as_stored(written := tokenizer.decode(ids)) != written:
+        exact = False  # a key in pieces
     tokens = ids if exact else tokenizer.encode(choice.text)
     if count is None and exact:
         count = len(ids)

@@ -88,7 +88,8 @@ def _searches_nothing(cell: Cell) -> bool:
 
 
 def _is_undefended(release: ReleaseResult) -> bool:
-    return release.defense == "none"  # as a reference, or asked for as a defense
+    plain = not release.parameters  # not one that trains on less, or for a shorter time
+    return release.defense == "none" and plain  # as a reference, or asked for as a defense
 
 
 def _claims(cells: Sequence[Cell]) -> str:

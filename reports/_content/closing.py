@@ -1,0 +1,43 @@
+"""States beside a leak what in the same run closes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audit.core.terms import Leaked
+from audit.gate.identity import labels
+from audit.results.schema import ReleaseResult
+
+
+def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
+    """State which other audited releases close the leak of a release, as a sentence.
+
+    One closes it that has "no leak found" by each measure that leaks here, and no leak by any
+    other. "" where nothing leaks, or nothing else was audited. References close nothing: nobody
+    would release them.
+    """
+    leaking = {(f.attack, f.metric) for f in release.findings if f.leaked == Leaked.LEAK}
+    if release.reference or not leaking:
+        return ""
+    groups: dict[str, list[str]] = {_CLOSED: [], _OPEN: [], _UNSHOWN: []}
+    for other, name in zip(releases, labels(releases), strict=True):
+        if other is not release and not other.reference and other.defense != _ELSEWHERE:
+            groups[_answer(other, leaking)].append(name)
+    parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
+    return f"The leak: {'; '.join(parts)}." if parts else ""
+
+
+_ELSEWHERE = "as_is"  # is audited, and no remedy
+_CLOSED, _OPEN, _UNSHOWN = (
+    "closed in this run by {}",
+    "not closed by {}",
+    "not shown to be closed by {}",
+)
+
+
+def _answer(other: ReleaseResult, leaking: set[tuple[str, str]]) -> str:
+    if other.leaked == Leaked.LEAK:
+        return _OPEN
+    answers = {(f.attack, f.metric): f.leaked for f in other.findings}
+    silent = all(answers.get(measure) == Leaked.NONE_FOUND for measure in leaking)
+    return _CLOSED if silent else _UNSHOWN
