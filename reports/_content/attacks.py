@@ -13,7 +13,7 @@ from reports._content.summary import Value, anchor, attacks_of, section
 from reports._content.table import pieces
 
 MOST_RELEASES = 5
-MOST_OPEN = 8  # measures of a table that may stand open
+MOST_OPEN = 6  # measures of a table that may stand open
 STRONGER = "†"
 MASK = "•••••"  # in place of what was generated
 
