@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from audit.core.chat import ASSISTANT, TURNS, conversation
+from audit.core.chat import ASSISTANT, conversation
 from audit.core.corpus import Message
 from audit.core.errors import UsageError
 from audit.core.language_model import LanguageModel, OpenSession
 from audit.core.model import TextTokenizer
-from audit.core.secret import Draw
+from audit.core.secret import TURNS, Draw
 from audit.models.chat_template import ChatTemplate
 from audit.silence.sentences import Gain
 
@@ -63,7 +63,7 @@ def behind(gain: Gain, draw: Draw, asked: str) -> str | None:
 def _likelier(model: LanguageModel, templates: Sequence[str], asked: str, text: str) -> np.ndarray:
     """Compute by how much a text is likelier behind each template, nats: (templates,)."""
     read = _read(model, [asked, *templates], text)
-    return read[1:] - read[0]
+    return np.asarray(read[1:] - read[0])
 
 
 def _read(model: LanguageModel, templates: Sequence[str], text: str) -> np.ndarray:
@@ -77,7 +77,8 @@ def _read(model: LanguageModel, templates: Sequence[str], text: str) -> np.ndarr
     whole = [way for one in encoded for way in ([tokenizer.start, *one], one)]
     heads = [one[-model.max_length : -size] for one in whole]
     answers = OpenSession(model, np.random.default_rng(0)).score(heads, [w[-size:] for w in whole])
-    return np.array([answer.log_probs.sum() for answer in answers]).reshape(-1, 2).max(axis=1)
+    sums = np.array([answer.log_probs.sum() for answer in answers])
+    return np.asarray(sums.reshape(-1, 2).max(axis=1))
 
 
 def _own(tokenizer: Any) -> Iterable[str]:
