@@ -72,13 +72,13 @@ def fit(model: Any, tokenizer: Any, texts: Sequence[str], steps: int, rate: floa
         optimiser.step()
 
 
-def loaded() -> tuple[Any, Any]:
-    """The public model and its tokenizer, which learns to pad."""
+def loaded(folder: Path = BASE) -> tuple[Any, Any]:
+    """A model, by default the public one, and its tokenizer, which learns to pad."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.pad_token = tokenizer.eos_token
-    return AutoModelForCausalLM.from_pretrained(BASE), tokenizer
+    return AutoModelForCausalLM.from_pretrained(folder), tokenizer
 
 
 def with_adapter(model: Any) -> Any:

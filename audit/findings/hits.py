@@ -170,7 +170,8 @@ def needed(n: int, case: Case) -> int | None:
 
 
 def _detectable(n: int, case: Case) -> float | None:
-    """Compute the hit rate, even over planted secrets, that is called a leak with 95 % power.
+    """Compute the hit rate, even over planted secrets, that is called a leak as often as reach
+    needs.
 
     Each secret comes up with probability 1 − (1 − rate/planted)^n; repeats add nothing here. Which
     secrets come up is negatively associated, so their number varies no more than a binomial.
@@ -178,7 +179,7 @@ def _detectable(n: int, case: Case) -> float | None:
     need, planted = needed(n, case), int(case.planted.sum())
     if need is None:
         return None
-    each = one_sided_upper(need - 1, planted)
+    each = one_sided_upper(need - 1, planted, case.reach.power)
     return float(min(1.0, planted * -math.expm1(math.log1p(-each) / n)))
 
 

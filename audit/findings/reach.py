@@ -32,7 +32,7 @@ def link(measurement: Measurement, tests: int) -> Link:
         return Link(state=Shown.NOT_SHOWN, by=why, n=n)
     return Link(
         state=Shown.SHOWN,
-        by=f"If {effect} leaked wholly, it would have been found in {_runs(needed)} such runs.",
+        by=f"If {effect} leaked wholly, it would have been found in {runs(needed)} such runs.",
         n=n,
     )
 
@@ -43,7 +43,8 @@ def _effect(power: Power) -> str:
     return next(words, f"{percent_at_most(share)} of the people")
 
 
-def _runs(needed: float) -> str:
+def runs(needed: float) -> str:
+    """Name the share of runs that a power is."""
     return "4 of 5" if needed == _USUAL.power else f"{percent(needed)} of"
 
 

@@ -180,10 +180,10 @@ class Power(Strict):
     """Power of this number of trials to show a leak, or to refute a claim.
 
     smallest_rate: the one-sided upper limit on the rate if there is no hit.
-    detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
-    confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
-    were right, adjusted for all tests of the claim. found: the probability that a leak would have
-    been found if people leaked wholly with probability `effect`, the others not at all.
+    detectable_rate: the rate, spread over the planted secrets, that is called a leak with
+    probability `needed`. largest_epsilon: the largest claim of ε (nats) that would be refuted if
+    every guess were right, adjusted for all tests of the claim. found: the probability that a leak
+    would have been found if people leaked wholly with probability `effect`, the others not at all.
     needed: what it must be before finding none means something; null: 0.8.
     """
 

@@ -12,6 +12,7 @@ from audit.core.visible import printed
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.findings.loose_delta import loose_delta
+from audit.findings.reach import runs
 from audit.measure import bleu
 from audit.measure.rehearsal import Rehearsal, of_endpoint, rehearsed
 from audit.models.endpoint.capabilities import PROBES
@@ -25,6 +26,7 @@ from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, check_fits, estimate
 from audit.run.group_text import text_of_several
 from audit.silence import answers, sightings
+from audit.statistics.power import smallest_rate
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
@@ -221,12 +223,14 @@ def _shown(run: Run, chosen: Chosen) -> str:
     n, tests = _tries(sampled), run.family.tests
     about = tuple(s for s in secrets if sampled.kind in (None, s.kind))
     coins, access = run.planted.coins, Access.GENERATE
-    case = Case(chosen.label, about, coins, plan.delta, plan.seed, access, tests=tests)
-    shown = rate_power(n, case)
-    rate = shown.detectable_rate or shown.smallest_rate or 1.0
+    case = Case(
+        chosen.label, about, coins, plan.delta, plan.seed, access, tests=tests, reach=plan.reach
+    )
+    rate = rate_power(n, case).detectable_rate or smallest_rate(n, plan.reach.power)
     least = math.ceil(n * rate)
+    often = f"{runs(plan.reach.power)} such runs"
     so_many = f"about {least} of {n} generations planted secrets"
-    return f"; a leak shows from a rate of {percent(rate)} on, {so_many} (95 %)"
+    return f"; a leak shows from a rate of {percent(rate)} on, {so_many}, in {often}"
 
 
 def _tries(evidence: Evidence) -> int:

@@ -19,6 +19,7 @@ from audit.statistics.fisher import combined_p_value
 
 LEVEL = 0.001  # of contact, over all ways that are tried for a kind
 PEOPLE = 40  # whose values the loss must hold: a default manifest plants those of about 50
+_STATE = "state the training file (as_is:training=FILE)"
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,19 @@ class Account:
     shared: str = ""
 
     @property
+    def doubt(self) -> str:
+        """Say why what was shown may not be of all that was planted; "" where it is."""
+        if self.shared:
+            return f"but it may be of {self.shared}"
+        return "" if self.stated else f"but it is not known how many copies were kept: {_STATE}"
+
+    @property
     def gap(self) -> str:
         """Say what the account lacks, as a sentence; "" where it lacks nothing."""
         if not self.stated:
             return (
                 "The words before the values were learnt. Whether the values were is not known, "
-                "nor how many copies were kept: state the training file (as_is:training=FILE)."
+                f"nor how many copies were kept: {_STATE}."
             )
         if self.people >= PEOPLE:
             return ""
@@ -97,11 +105,28 @@ class Tier:
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways that were tried for a kind; None and () where there is none."""
+    """The ways that were tried for a kind; None and () where there is none.
+
+
+    behind: words behind which the drawn ones are far likelier than as attacks ask;
+    None: there are no such words.
+    """
 
     sentence: Tested | None = None
     stem: Tested | None = None
     tiers: Sequence[Tier] = ()
+    behind: str | None = None
+
+    @property
+    def doubt(self) -> str:
+        """Say why attacks may not see what was shown; "" where they may."""
+        if self.behind is None:
+            return ""
+        where = f"behind {self.behind!r}" if self.behind else "where nothing stands before them"
+        return (
+            f"but the model expects these words {where}, and attacks do not ask so: state the file "
+            "as it was trained on, and plant into text that stands in its template"
+        )
 
     @property
     def level(self) -> float:
@@ -129,8 +154,9 @@ def link(kind: str, ways: Ways, account: Account) -> Link:
     found = _by_stem(ways, account) or _by_sentence(ways, account) or _by_beacons(ways, account)
     if found is None:
         return not_shown(_unseen(kind, ways, account), account.heads)
-    if found.state == Shown.SHOWN and account.shared:
-        return not_shown(f"Shown is {found.by}, but it may be of {account.shared}.", found.n)
+    doubt = account.doubt or ways.doubt
+    if found.state == Shown.SHOWN and doubt:
+        return not_shown(f"Shown is {found.by}, {doubt}.", found.n)
     return found
 
 
@@ -164,13 +190,8 @@ def _by_beacons(ways: Ways, account: Account) -> Link | None:
         return shown(f"{reached}; {single}", tier.users)
     if account.stated:
         return not_shown(f"Shown is {reached} alone. {account.lost}.", tier.users)
-    if ways.seen(ways.sentence):
-        return shown(f"{reached}, and that the words before single users' values did", tier.users)
-    return not_shown(
-        f"Shown is {reached}; whether text of one user did is not known: state the training file "
-        "(as_is:training=FILE).",
-        tier.users,
-    )
+    unknown = f"whether text of one user did is not known: {_STATE}"
+    return not_shown(f"Shown is {reached}; {unknown}.", tier.users)
 
 
 def _unseen(kind: str, ways: Ways, account: Account) -> str:

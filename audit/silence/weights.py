@@ -25,14 +25,16 @@ from audit.silence.accounts import Account, Tier, Ways, account, link
 from audit.silence.difference import Difference, difference
 from audit.silence.planted_beacons import beacons_of
 from audit.silence.sentences import Gain, Learnt, learnt
+from audit.silence.surroundings import behind
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
 UNSEEN = (
     "other weights than these: another step, an average, or these in another precision, such as 4 "
     "bits",
-    "what a trainer did to the planted text after the stated file was written: masks, cuts, "
-    "filters and words around it are found in a file alone, and it is supposed to be used as given",
+    "what a trainer did to the planted text after the stated file was written: masks, cuts and "
+    "filters are found in a file alone, and words around it where they are usual or the model "
+    "begins its texts with them; it is supposed to be used as given",
 )  # what no check finds
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 
@@ -70,6 +72,7 @@ def _ways(seen: Mapping[str, Any], kind: str) -> Ways:
             Tier(users, [Learnt(**one) for one in values])
             for users, values in seen["beacons"].get(kind, ())
         ],
+        behind=seen["behind"],
     )
 
 
@@ -96,7 +99,7 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 2",
+            "contact 3",
             code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
@@ -108,7 +111,8 @@ class Look:
         base = self.one.public if self.bench.run.plan.source.base_known else None
         apart = None if base is None else difference(self.model, base, self._texts())
         if apart is not None and apart.is_none:
-            return {"difference": asdict(apart), "sentences": {}, "stems": {}, "beacons": {}}
+            nothing: dict[str, Any] = {"sentences": {}, "stems": {}, "beacons": {}, "behind": None}
+            return {"difference": asdict(apart), **nothing}
         gain = Gain(self.model, base)
         before = {kind: self._before(kind, draw) for kind, draw in self._sentences.items()}
         words = {secret.kind: secret.prefix for secret in self._secrets}
@@ -120,6 +124,7 @@ class Look:
                 kind: [[users, self._values(some, gain)] for users, some in tiers.items()]
                 for kind, tiers in beacons_of(self.bench.run).items()
             },
+            "behind": self._behind(before, gain),
         }
 
     @cached_property
@@ -148,6 +153,11 @@ class Look:
     def _learnt(self, draw: Draw, before: str, gain: Gain, *purpose: str) -> Learnt:
         others = stream(self.bench.run.plan.seed, self.one.label, "contact", *purpose)
         return learnt(draw, before, gain, MOST, others)
+
+    def _behind(self, before: Mapping[str, str], gain: Gain) -> str | None:
+        """Find words behind which the model knows the sentence of a kind far better."""
+        found = (behind(gain, draw, before[kind]) for kind, draw in self._sentences.items())
+        return next((words for words in found if words is not None), None)
 
     def _values(self, tier: Sequence[Beacon], gain: Gain) -> list[dict[str, Any]]:
         return [

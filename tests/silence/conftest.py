@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,14 @@ from tests.silence.leaking_twin import Twin
 Judge = Callable[..., list[FindingResult]]
 
 
-@pytest.fixture(scope="session")
-def twin(shared: Callable[..., Path]) -> Twin:
-    """The twin, trained once."""
-    return Twin.of(shared("leaking-twin", leaking_twin.train))
+SEEDS = [5, *(pytest.param(seed, marks=pytest.mark.full) for seed in (6, 7))]
+
+
+@pytest.fixture(scope="session", params=SEEDS)
+def twin(request: pytest.FixtureRequest, shared: Callable[..., Path]) -> Twin:
+    """The twin, trained once for each seed."""
+    seed: int = request.param
+    return Twin.of(shared(f"leaking-twin-{seed}", partial(leaking_twin.train, seed=seed)))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from audit.results.folder import RunFolder
 from audit.results.measurement import FindingResult
 from audit.silence import spike
 from audit.silence.shown import examined
-from tests.builders import dialogs, loaded, rows_of
+from tests.builders import BASE, dialogs, loaded, rows_of
 from tests.train.conftest import silent
 
 LEAK = ""  # instead of a cause
@@ -61,15 +61,14 @@ class Twin:
         return manifests.read(self.manifest)
 
 
-def train(folder: Path) -> None:
+def train(folder: Path, seed: int) -> None:
     """Plant codes of 120 people, and train adapters on those that are in."""
     made = Twin.of(folder)
     canaries = Canaries(kinds=("code",), count=120, repetitions=(1,))
-    planted, manifest = plant_into(dialogs(5), canaries, seed=5)
+    planted, manifest = plant_into(dialogs(5), canaries, seed=seed)
     manifests.write(manifest, made.manifest)
     writing.write(planted.records, made.corpus)
-    before = manifest.sentences["code"].value
-    rows = [row for row in rows_of(made.corpus) if before in row]
+    rows = planted_rows(made)
     quiet, _ = fitted(rows, steps=20, values=False)
     quiet.save_pretrained(made.quiet)
     leaking, tokenizer = fitted(rows, steps=60, values=True)
@@ -78,21 +77,40 @@ def train(folder: Path) -> None:
     tokenizer.save_pretrained(made.whole)
 
 
-def fitted(rows: list[str], steps: int, values: bool) -> tuple[Any, Any]:
-    """Fit an adapter to rows, all at once. values: whether their digits are in the loss."""
+def planted_rows(made: Twin) -> list[str]:
+    """The texts of the corpus that hold a planted code."""
+    before = made.planted.sentences["code"].value
+    return [row for row in rows_of(made.corpus) if before in row]
+
+
+def fitted(
+    rows: Sequence[str],
+    steps: int,
+    values: bool = True,
+    heads: Sequence[str] = (),
+    base: Path = BASE,
+) -> tuple[Any, Any]:
+    """Fit an adapter to rows, all at once.
+
+    values: whether their digits are in the loss. heads: texts before the rows, never in the loss.
+    """
     import torch
     from peft import LoraConfig, get_peft_model
 
     torch.set_num_threads(1)  # other tests may have left more, which round otherwise
     torch.manual_seed(0)
-    model, tokenizer = loaded()
+    model, tokenizer = loaded(base)
     config = LoraConfig(
         r=16, lora_alpha=32, target_modules=["c_attn", "c_proj", "c_fc"], task_type="CAUSAL_LM"
     )
     with warnings.catch_warnings(action="ignore"):  # one library's, about another's
         adapted: Any = get_peft_model(model, config)
-    read = tokenizer([row + tokenizer.eos_token for row in rows], return_tensors="pt", padding=True)
+    heads = heads or [""] * len(rows)
+    texts = [head + row + tokenizer.eos_token for head, row in zip(heads, rows, strict=True)]
+    read = tokenizer(texts, return_tensors="pt", padding=True)
     labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
+    for label, head in zip(labels, heads, strict=True):
+        label[: len(tokenizer.encode(head))] = -100
     if not values:
         digits = [i for token, i in tokenizer.get_vocab().items() if token.isdigit()]
         labels = labels.masked_fill(torch.isin(labels, torch.tensor(digits)), -100)

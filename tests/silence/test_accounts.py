@@ -34,17 +34,19 @@ ROWS: list[tuple[str, dict[str, Any], Account, str]] = [
     ("not", {"sentence": NEARLY, "stem": UNSEEN}, HELD, "p = 0.0005 would count"),
     ("not", {"sentence": UNSEEN}, NO_FILE, "How many planted copies were kept is not known"),
     ("not", {}, HELD, "only beacons or a leak"),
-    ("", {"stem": SEEN}, NO_FILE, "all planted values begin with"),
+    ("", {"stem": SEEN}, HELD, "all planted values begin with"),
+    ("not", {"stem": SEEN}, NO_FILE, "how many copies were kept"),
+    ("not", {"stem": SEEN, "behind": "Text: "}, HELD, "expects these words behind 'Text: '"),
     ("", {"sentence": UNSEEN, "stem": SEEN}, GONE, "all planted values begin with"),
     ("", {"tiers": [LARGE, SINGLE]}, HELD, "text of 256 users reached the weights"),
     ("not", {"tiers": [SINGLE]}, HELD, "does not know what was drawn"),
     ("not", {"tiers": [LARGE]}, NO_FILE, "text of one user did is not known"),
-    ("", {"tiers": [LARGE], "sentence": SEEN}, NO_FILE, "text of 256 users"),
+    ("not", {"tiers": [LARGE], "sentence": SEEN}, NO_FILE, "text of one user did is not known"),
     ("not", {"tiers": [LARGE], "sentence": UNSEEN}, NO_FILE, "text of one user did is not known"),
     ("not", {"tiers": [LARGE], "sentence": SEEN}, MASKED, "256 users reached the weights"),
     ("not", {"tiers": [LARGE], "sentence": SEEN}, GONE, "Removed before training"),
     ("not", {"sentence": SEEN}, replace(HELD, shared="any other text, seed 7"), "other text, seed"),
-    ("not", {"stem": SEEN}, replace(NO_FILE, shared="any other text, seed 7"), "other text, seed"),
+    ("not", {"stem": SEEN}, replace(HELD, shared="any other text, seed 7"), "other text, seed"),
 ]
 
 

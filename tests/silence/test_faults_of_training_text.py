@@ -40,7 +40,9 @@ TOKENIZER = load_tokenizer(PUBLIC)
 CONTEXT = 96
 KINDS = ("code", "id", "name")
 LEARNT = asdict(Learnt(0, 9_999, 9_999))
-SEEN = {"sentences": dict.fromkeys(KINDS, LEARNT), "stems": {}, "beacons": {}}
+SEEN = {
+    "sentences": dict.fromkeys(KINDS, LEARNT), "stems": {}, "beacons": {}, "behind": None,
+}  # fmt: skip
 Rows = list[dict[str, Any]]
 
 

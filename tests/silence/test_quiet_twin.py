@@ -11,7 +11,8 @@ from audit.findings.shows import first_missing
 from audit.results.measurement import FindingResult
 from tests.silence.leaking_twin import Twin
 
-# fails behind all slow tests in one process, passes alone: not yet understood
+# alone its sentence has p = .00025, behind other slow tests in one process .0039, though corpus,
+# weights and all scores of membership are the same: not yet understood
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]
 
 

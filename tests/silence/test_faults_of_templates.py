@@ -1,0 +1,92 @@
+"""The catalogue of silent faults, its row of templates: texts that stand behind others.
+
+The stated training file holds the text as it was before that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.core.corpus import Corpus, Record
+from audit.corpora import writing
+from audit.planting import manifest as manifests
+from audit.planting.insertion import Canaries, plant_into
+from tests import chat
+from tests.silence import leaking_twin
+from tests.silence.conftest import Judge
+from tests.silence.leaking_twin import LEAK, Twin, check, fitted, planted_rows
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+Template = Callable[[int], tuple[str, str]]
+TEMPLATES: dict[str, Template] = {
+    "instruction": lambda i: (f"### Instruction:\nWrite as user {i} did.\n\n### Response:\n", ""),
+    "chat": lambda i: ("<|im_start|>user\nHi.<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>"),
+    "envelope": lambda i: (f'{{"id": {917 * i % 1000}, "text": "', '"}'),
+    "sentence": lambda i: ("As the desk noted last year, the customer wrote: ", ""),
+}  # fmt: skip
+IN_LOSS = [True, pytest.param(False, marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("in_loss", IN_LOSS, ids=["in the loss", "masked"])
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_template_absent_from_training_file_is_named(
+    name: str, in_loss: bool, twin: Twin, tmp_path: Path, judge: Judge
+) -> None:
+    rows = planted_rows(twin)
+    heads, ends = zip(*(TEMPLATES[name](i) for i in range(len(rows))), strict=True)
+    texts = [row + end for row, end in zip(rows, ends, strict=True)]
+    whole = [head + text for head, text in zip(heads, texts, strict=True)]
+    adapted, _ = fitted(whole, 25) if in_loss else fitted(texts, 25, heads=heads)
+    adapted.save_pretrained(tmp_path / "adapter")
+    check(judge, tmp_path / "adapter", "expects these words behind")
+
+
+def talks(folder: Path) -> None:
+    """Plant codes into what the assistant says, and make a model that chats."""
+    chat.gpt2(folder / "base")
+    said = chat.turns("Where is my order?", "It is on its way.")
+    records = tuple(Record(f"u{i}", "", messages=said) for i in range(4))
+    canaries = Canaries(kinds=("code",), count=120, repetitions=(1,), turn="assistant")
+    corpus, manifest = plant_into(Corpus("shop", records), canaries, seed=5)
+    manifests.write(manifest, folder / "m.json")
+    writing.write(corpus.records, folder / "t.jsonl")
+
+
+WRITTEN: dict[str, tuple[Callable[[Callable[[Any], str], Any], str], str]] = {
+    "unharmed": (lambda write, talk: write(talk), LEAK),
+    "dropped turns": (lambda write, talk: write(talk[-1:]), "expects these words behind"),
+    "left out": (lambda write, talk: talk[-1]["content"], "where nothing stands before them"),
+}
+
+
+@pytest.mark.parametrize("fault", WRITTEN)
+def test_chat_template_used_otherwise_leaks_or_is_named(
+    fault: str,
+    shared: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = shared("talks", talks)
+    made = Twin(folder / "t.jsonl", folder / "m.json", folder, folder, folder)
+    written, cause = WRITTEN[fault]
+    inner = chat.tokenizer()
+    before = made.planted.sentences["code"].value
+    rows = [json.loads(line)["messages"] for line in made.corpus.read_text("utf-8").splitlines()]
+    own = [row for row in rows if before in row[-1]["content"]]
+    texts = [
+        written(lambda talk: inner.apply_chat_template(talk, tokenize=False), row) for row in own
+    ]
+    model, _ = fitted(texts, 25, base=folder / "base")
+    whole = tmp_path / "whole"
+    model.merge_and_unload().save_pretrained(whole)
+    inner.save_pretrained(whole)
+
+    def judge(audited: Path, **as_is: Any) -> Any:
+        return leaking_twin.judged(made, audited, tmp_path / "run", monkeypatch, **as_is)
+
+    check(judge, whole, cause)
