@@ -18,8 +18,8 @@ from audit.results import digests
 from audit.results.schema import Results
 from reports._content import page, sweep
 from reports._content.comparison import TwoRuns
+from reports._content.figure import Figure
 from reports._content.page import Page
-from reports._figures.figure import Figure
 
 __all__ = ["Format", "Report", "TwoRuns"]
 

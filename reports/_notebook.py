@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 from audit.results.schema import Results
 from reports._content import glance, page, wording
+from reports._content.figure import Figure
 from reports._content.worst import MOST_ROWS, worst
 from reports._figures import leaks
-from reports._figures.figure import Figure
 from reports._figures.svg import SVG
 
 _CAPTION, _ALTERNATIVE = 300, 2000  # characters

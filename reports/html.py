@@ -15,9 +15,9 @@ from markupsafe import Markup
 from reports import Format, Report
 from reports._content import verdicts
 from reports._content.comparison import TwoRuns
+from reports._content.figure import Figure
 from reports._content.page import Page
 from reports._figures import strips, svg
-from reports._figures.figure import Figure
 
 FILENAME = "report.html"
 COMPARISON = "comparison.html"

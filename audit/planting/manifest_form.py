@@ -85,7 +85,7 @@ class OneUser(BaseModel):
 
 
 class Beginning(BaseModel):
-    """How planted conversations begin."""
+    """The beginning of planted conversations."""
 
     model_config = _CLOSED
     system: Text

@@ -15,10 +15,10 @@ from audit.gate import comparison
 from audit.gate.comparison import NAMES, NOTES, Part, Section
 from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, first, page, wording
+from reports._content.figure import Figure
 from reports._content.page import Page
 from reports._content.summary import Block, Line, Overview, Row, Summary, Value, anchor
 from reports._content.table import Pair, Table
-from reports._figures.figure import Figure
 
 RUNS = NAMES
 _TESTS = (

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from audit.results import words
 from audit.results.schema import ReleaseResult, SessionResult
 from reports._content import detail, wording
+from reports._content.figure import Figure
 from reports._content.table import Table
 from reports._figures import canvas, svg
 from reports._figures.canvas import PROMISE
-from reports._figures.figure import Figure
 
 MOST_SESSIONS = 6
 _HEAD = ["Session", "Queries", "ε spent, nats", "Promise", "STOP"]

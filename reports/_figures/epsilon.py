@@ -9,10 +9,10 @@ from audit.core.terms import OnClaim
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports._content import claims, wording
+from reports._content.figure import Figure
 from reports._content.table import Table, pieces
 from reports._content.worst import MOST_ROWS
 from reports._figures import canvas, rows, svg
-from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 
 CLAIMED = Kind("claimed", "|", 0.65, size=14, colour=svg.INK)

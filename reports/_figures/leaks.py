@@ -9,11 +9,11 @@ from audit.results import words
 from audit.results.quoting import is_open
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
+from reports._content.figure import Figure
 from reports._content.summary import measurement, quoted
 from reports._content.table import Table, pieces
 from reports._content.worst import MOST_ROWS
 from reports._figures import rows, svg
-from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 
 PLANTED = {

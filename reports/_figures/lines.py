@@ -20,10 +20,10 @@ from matplotlib.transforms import ScaledTranslation
 from audit.results import words
 from audit.results.words import Bounds
 from reports._content import wording
+from reports._content.figure import Figure
 from reports._content.table import Table
 from reports._figures import canvas, svg
 from reports._figures.canvas import PROMISE, Scale
-from reports._figures.figure import Figure
 from reports._figures.sweep_axes import identifier
 
 MOST_LINES = 6

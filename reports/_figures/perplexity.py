@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from audit.results import words
 from audit.results.schema import Measure, ReleaseResult
+from reports._content.figure import Figure
 from reports._content.table import Table, pieces
 from reports._content.worst import MOST_ROWS
 from reports._figures import rows
-from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 
 AUDITED = Kind("audited", "o", 0.6)

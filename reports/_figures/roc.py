@@ -16,10 +16,10 @@ from audit.results import words
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import Bounds
 from reports._content import wording
+from reports._content.figure import Figure
 from reports._content.table import Table, pieces
 from reports._figures import canvas, svg
 from reports._figures.canvas import CHANCE, Scale
-from reports._figures.figure import Figure
 
 MOST_RELEASES = 6
 MOST_SCORES = 9

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from audit.results.schema import ReleaseResult, Results
+from reports._content.figure import Figure
 from reports._content.page import labels
 from reports._content.sweep import settings
 from reports._content.worst import MOST_ROWS, worst
 from reports._figures import budget, epsilon, exposure, leaks, perplexity, roc, sweep
-from reports._figures.figure import Figure
 
 _FIRST = {
     "What leaked, by {}": leaks,

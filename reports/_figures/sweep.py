@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from audit.results import words
 from audit.results.schema import FindingResult, Measure, ReleaseResult
 from reports._content import wording
+from reports._content.figure import Figure
 from reports._content.summary import measurement, quoted
 from reports._content.table import Table
 from reports._figures import lines, sweep_claims
-from reports._figures.figure import Figure
 from reports._figures.lines import Level, Plot, Point, Series
 from reports._figures.sweep_axes import Axis, epsilon_axes, labels, parameter_axes
 

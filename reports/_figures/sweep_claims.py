@@ -8,11 +8,11 @@ from audit.core.terms import OnClaim, Unit
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, ReleaseResult
 from reports._content.claims import bounded
+from reports._content.figure import Figure
 from reports._content.summary import at_least
 from reports._content.table import Table
 from reports._figures import budget, lines
 from reports._figures.budget import MOST_SESSIONS, Promise
-from reports._figures.figure import Figure
 from reports._figures.lines import Plot, Point, Series
 from reports._figures.sweep_axes import Axis, identifier, kind, labels
 

@@ -230,7 +230,7 @@ def test_a_model_folder_without_a_file(tmp_path, missing):
 def test_a_broken_tokenizer(tmp_path):
     (model_in(tmp_path) / "tokenizer.json").write_text("{")
     said = refused(*RUN, "--defense", "none", "--model", "model", cwd=tmp_path)
-    assert "model: the tokenizer cannot be loaded" in said
+    assert "model/tokenizer.json: cannot be read" in said
 
 
 def test_a_tokenizer_that_drops_digits(tmp_path):

@@ -113,7 +113,7 @@ def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
         "--defense", defense, "--attack", attack, "--format", "json", cwd=tmp_path,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    headline, place = ran.stdout.splitlines()
+    headline, place = ran.stdout.splitlines()[-2:]
     assert headline.startswith(f"{defense.partition(':')[0]}: ") and attack in headline
     assert (tmp_path / place).read_text(encoding="utf-8").startswith("{")
 

@@ -9,9 +9,9 @@ import pytest
 from audit.results.schema import Results
 from reports import Report
 from reports._content import page
+from reports._content.figure import Figure
 from reports._content.summary import badness
 from reports._figures import leaks, rows, svg
-from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 from tests import by_hand as make
 

@@ -17,9 +17,9 @@ from audit.results.schema import (
 )
 from reports import Report
 from reports._content import sweep as sweeps
+from reports._content.figure import Figure
 from reports._figures import lines as drawings
 from reports._figures import run as run_figures
-from reports._figures.figure import Figure
 from reports._figures.lines import Level, Plot, Point, Series, scale
 from reports._figures.sweep_axes import epsilon_axes, kind, labels, parameter_axes
 from tests import by_hand as make
