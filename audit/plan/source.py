@@ -49,7 +49,7 @@ class Source(ABC):
 
     @property
     def manner(self) -> Manner:
-        """How a conversation around a secret begins."""
+        """The beginning of a conversation around a secret."""
         return PLAIN
 
     @property

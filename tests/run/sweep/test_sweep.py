@@ -393,6 +393,7 @@ def of(defense: str, word: str, claim: str = "not testable", **changes: Any) -> 
     """A release of which a sweep says this; `none` and `public` are references unless asked for."""
     reference = changes.pop("reference", defense in ("none", "public"))
     found = finding(0, leaked=word, claim=claim)
+    changes |= {"parameters": {}} if defense == "none" else {}
     return release(1.0, defense=defense, reference=reference, findings=[found], **changes)
 
 
