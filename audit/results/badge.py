@@ -31,20 +31,20 @@ class Badge(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What the verdict means for a release, in at most twenty words."""
+        """Return the meaning of the verdict for a release, in at most twenty words."""
         return _SENTENCES[self]
 
 
 _SENTENCES = {
-    Badge.REFUTED: "Do not ship it under this promise: more was measured than the promise allows.",
-    Badge.LEAK: "Do not ship it as it is: an attack found out what it was trained on.",
+    Badge.REFUTED: "Do not ship it: it gives away more than was promised.",
+    Badge.LEAK: "Do not ship it as it is: an attack found what it was trained on.",
     Badge.PERMITTED: "Ship it only if this much may leak: it leaks, and no more than promised was "
     "shown.",
     Badge.INSIDERS: "Keep access closed: whoever reads more than planned found out what it was "
     "trained on.",
     Badge.INCONCLUSIVE: "Not a pass: this run cannot say whether it leaks.",
-    Badge.NONE_FOUND: "No objection to shipping from these attacks: they would have found a large "
-    "leak. Others may find one.",
+    Badge.NONE_FOUND: "No objection from the attacks that were run: they would have found a "
+    "large leak. Others may find one.",
 }
 _OF_FINDING = {
     Leaked.LEAK: Badge.LEAK,

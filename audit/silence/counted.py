@@ -228,7 +228,7 @@ def link(kind: str, people: Sequence[Person], phases: Sequence[Phase]) -> Link:
     passes = sum(
         phase.times(person) for person, some in zip(held, met, strict=True) for phase in some
     )
-    by = f"Counted by this tool: the values of {len(reached)} of {planted} were learnt"
+    by = f"Counted by this tool: the values of {len(reached)} of {planted} were trained on"
     return shown(f"{by}, {count(passes, 'time')} in all.", len(reached))
 
 

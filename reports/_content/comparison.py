@@ -73,14 +73,16 @@ def _build(
     found = comparison.compare(runs[0], runs[1])
     pages = [page.build(run) for run in runs]
     later, both = pages[1], list(zip(RUNS, pages, strict=True))
+    badges = [
+        replace(one.badges[0], about=_of(word, one), next="", command="") for word, one in both
+    ]
     return replace(
         later,
         title=f"Privacy comparison: {later.title.removeprefix('Privacy audit of ')}",
         subtitle=later.subtitle.replace("Privacy audit", "Privacy comparison", 1),
         facts="A is the earlier run, B the later one",
-        badges=[
-            replace(one.badges[0], about=_of(word, one), next="", command="") for word, one in both
-        ],
+        badges=badges,
+        warned_title=first.warned_title(badges),
         warned=[
             f"{word}: {line}" for word, one in both for line in one.warned if line != first.NO_GATE
         ],

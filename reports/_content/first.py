@@ -11,21 +11,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from audit.core.reach import Reach
 from audit.core.terms import Leaked, OnClaim, Shown, Unit
 from audit.gate.outcome import State
 from audit.gate.stored import Gated
 from audit.results import badge, quoting, words
 from audit.results.badge import Badge
-from audit.results.schema import FindingResult, ReleaseResult, Results
+from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, summary, usefulness, wording
 from reports._content.table import Pair
 
 MOST_UNTESTED = 3
 _NOT_RUN = "attacks that were not run: "
-NO_GATE = "the gate was not run (audit gate DIR)"
+NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)"
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
 _STORED = ("source", "noise")  # parameters that say where noise comes from
 _PERSON = (Unit.USER, Unit.ONE_RECORD)
+_LARGE = 20.0  # nats; a factor of half a billion says no more than the figure
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def _next(
     """Say what to do next, and by which command."""
     word = badge.of_release(release)
     if word == Badge.REFUTED:
-        return "Withdraw the promise, find the fault in the training, audit again.", "audit check"
+        step = "Find the fault, in the training, its accounting or the promise; then audit again."
+        return step, ""
     if word.rank < Badge.INCONCLUSIVE.rank:
         closed = _closed(release, audited)
         if closed is not None:
@@ -117,7 +120,7 @@ def _next(
             return f"In this run {name} closed it: the same attacks found no leak in it.", ""
         return _defended(results, release)
     if word == Badge.INCONCLUSIVE:
-        return _earn(release), ""
+        return _earn(release), _with_references(results.reproduce)
     missing = any(line.startswith(_NOT_RUN) for line in results.not_tested)
     if missing:
         return "Run the other attacks; then hold the result by a gate.", _with(
@@ -164,6 +167,12 @@ def _with(command: str, option: str, value: str) -> str:
     return shlex.join([*kept[:2], option, value, *kept[2:]])
 
 
+def _with_references(command: str) -> str:
+    """Return a command without the flag that leaves the controls out; "" where it has none."""
+    bare = command.replace(" --no-references", "")
+    return bare if bare != command else ""
+
+
 def _earn(release: ReleaseResult) -> str:
     """State the first condition of "no leak found" that is missing, which names the remedy."""
     silence = release.silence
@@ -186,15 +195,19 @@ def _warnings(
     if results.status == "partial":
         yield "Partial. This run did not finish; what is missing was not measured"
     if results.corpus.name in _DEMO:
-        yield "the data are the demo's, about invented people"
+        yield "the data are the demo's, so this is no answer about another model"
     audited = [release for release in releases if not release.reference]
-    if any(r.parameters.get(name) == "seed" for r in audited for name in _STORED):
-        yield "noise comes from a stored seed: who has it can take the noise away"
+    if any(map(_seeded, audited)):
+        yield "noise comes from a stored seed: whoever has it can take the noise away"
     yield from _controls(releases)
     if gated is None:
         yield NO_GATE
     elif gated.state != State.PASS:
         yield gated.headline
+
+
+def _seeded(release: ReleaseResult) -> bool:
+    return any(release.parameters.get(name) == "seed" for name in _STORED)
 
 
 def _controls(releases: Sequence[ReleaseResult]) -> Iterator[str]:
@@ -205,6 +218,13 @@ def _controls(releases: Sequence[ReleaseResult]) -> Iterator[str]:
     quiet = [r for r in undefended if not any(f.leaked.detected for f in r.findings)]
     if quiet and not any(r.leaked.detected for r in releases if not r.reference):
         yield "a control failed: not even the undefended model leaks, so finding none means little"
+
+
+def warned_title(verdicts: Sequence[Verdict]) -> str:
+    """Introduce the warnings: where the verdict is bad, settling them would not mend it."""
+    if any(Badge(one.badge).rank < Badge.PERMITTED.rank for one in verdicts):
+        return "Also to know before you quote it:"
+    return "Settle before you ship or quote it:"
 
 
 def passed(gated: Gated | None) -> str:
@@ -234,16 +254,29 @@ def _promised(release: ReleaseResult) -> Box:
         return Box("Promised", "nothing", ["No ε protects anybody."], "promised")
     value = f"ε = {words.epsilon(claim.epsilon)}"
     person = claim.unit in _PERSON
-    lines = [_tested(release)]
-    lines += [] if person else ["Nothing is promised per person."]
+    lines = [] if person else ["Nothing is promised per person."]
     lines += ["A part is a group of users."] if claim.unit == Unit.PART else []
-    lines.append(f"The smaller ε, the less one {claim.unit} can change what is released.")
+    lines.append(_tested(release))
+    lines += ["None of it against whoever has the stored seed."] if _seeded(release) else []
+    lines.append(_meaning(claim))
     kind = [f"in nats, {wording.spelled(claim.relation)}"]
     kind += [f"δ = {words.at_most(claim.delta)}"] if claim.delta is not None else []
     kind += [f"Rényi order {words.number(claim.alpha)}"] if claim.alpha is not None else []
     kind += [claim.basis] if claim.basis != "worst case" else []
     lines.append(f"({', '.join(kind)})")
     return Box("Promised", f"{value} per {claim.unit}", lines, "promised")
+
+
+def _meaning(claim: GuaranteeResult) -> str:
+    """State what ε allows: a factor of probabilities, unless it is a Rényi divergence."""
+    if claim.alpha is not None or claim.epsilon is None or claim.epsilon > _LARGE:
+        return f"The smaller ε, the less one {claim.unit} can change what is released."
+    factor = words.at_most(math.exp(claim.epsilon))
+    but = " (but for δ)" if claim.delta else ""
+    return (
+        f"It promises that one {claim.unit} makes no outcome more than {factor} times as "
+        f"likely{but}."
+    )
 
 
 def _tested(release: ReleaseResult) -> str:
@@ -262,7 +295,7 @@ def _shown(release: ReleaseResult) -> str:
         if finding.claim in (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
         and not claims.difference(release.guarantee, bound)
     ]
-    return f": at least ε = {words.at_least(max(alike))} was shown" if alike else ""
+    return f": ε is {words.at_least(max(alike))} or more" if alike else ""
 
 
 def worst_finding(release: ReleaseResult) -> FindingResult | None:
@@ -277,9 +310,11 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     if worst is None or (worst.value is None and not worst.leaked.detected):
         return Box("Leaked", "not measured", ["No attack got an answer."], "found")
     figure, what = _figure(worst)
+    if badge.of_finding(worst) == Badge.INCONCLUSIVE:
+        return Box("Leaked", "no answer", [f"{figure} {what}", "It shows nothing here."], "found")
     also = dict.fromkeys(f.attack for f in release.findings if f.leaked == worst.leaked)
     others = [wording.spelled(attack) for attack in also if attack != worst.attack]
-    lines = [what]
+    lines = [what, *_distinct(worst, release)]
     if worst.leaked.detected and others:
         lines.append(f"Also by {', '.join(others)}.")
     if worst.leaked == Leaked.INSIDERS:
@@ -302,10 +337,21 @@ def _figure(finding: FindingResult) -> Pair:
         return "a leak", f"known within bounds only, {name}."
     value = words.quantity(finding.value, finding.unit)
     if finding.unit == "AUC":
-        return f"AUC {value}", f"0.5 is chance, 1 tells everybody apart; {name}."
+        return (
+            f"AUC {value}",
+            f"of at most 1, where all planted people are told apart; 0.5 is chance; {name}.",
+        )
     if finding.unit == "bits":
         return f"{value} bits", f"1 bit is chance; {name}."
     return value, f"{finding.unit}, {name}."
+
+
+def _distinct(finding: FindingResult, release: ReleaseResult) -> list[str]:
+    """Count the planted secrets that came up, beside the generations that held one."""
+    for one in release.findings:
+        if (one.attack, one.metric) == (finding.attack, "recall") and one.k is not None and one.k:
+            return [f"{one.k:,} of {one.n:,} planted secrets came up."]
+    return []
 
 
 def _undefended(
@@ -328,10 +374,8 @@ def _sure(finding: FindingResult) -> str:
         return "How sure: no answer either way."
     rate = finding.power.detectable_rate
     if rate is not None and finding.k is not None:
-        level = words.share(finding.power.confidence)
-        return (
-            f"How sure: a leak from {words.share(rate)} on would be noticed ({level} confidence)."
-        )
+        runs = words.share(finding.power.needed or Reach.power)
+        return f"How sure: {words.share(rate)} of tries would be noticed in {runs} of such runs."
     return "" if finding.silence is None else finding.silence.reach.by
 
 
@@ -339,18 +383,22 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     own = release.utility.get("perplexity")
     if own is None:
         return Box("Cost", "not measured", ["No held-out text was scored."], "releases")
-    beside = {name: usefulness.perplexity(name, releases) for name in ("none", "public")}
+    others = [name for name in ("none", "public") if name != release.defense]
+    beside = {name: usefulness.perplexity(name, releases) for name in others}
     spoken = {"none": "undefended", "public": "public"}
     marks = [f"{spoken[n]} {words.number(v)}" for n, v in beside.items() if v is not None]
     of = f" ({', '.join(marks)})" if marks else ""
     line = f"Perplexity {words.number(own.value)}{of}; lower is better."
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
-    lines = [f"{s.answered:,} of {s.queries:,} tokens answered, then STOP." for s in stops[:1]]
+    lines = [f"Its budget ended after {s.answered:,} of {s.queries:,} tokens." for s in stops[:1]]
     if share is None:
-        return Box("Cost", f"perplexity {words.number(own.value)}", [line, *lines], "releases")
-    figure = f"{usefulness.written(share)} kept"
-    return Box("Cost", figure, ["of what training on the text gains.", line, *lines], "releases")
+        return Box("Cost", "not compared", [line, *lines], "releases")
+    if release.defense == "none" and not release.parameters:
+        return Box("Cost", "none", ["It has no protection that could cost.", line], "releases")
+    figure = f"{usefulness.written(share)} of gain kept"
+    gain = "Gain: the fall of the log-perplexity by training on the text."
+    return Box("Cost", figure, [gain, line, *lines], "releases")
 
 
 def _not_shown(results: Results, release: ReleaseResult) -> Box:
@@ -359,7 +407,10 @@ def _not_shown(results: Results, release: ReleaseResult) -> Box:
     open_, unmeasured = counted[Leaked.INCONCLUSIVE], counted[Leaked.NOT_MEASURED]
     lines = [f"{words.count(open_, 'measure')} inconclusive."] if open_ else []
     lines += [f"{words.count(unmeasured, 'measure')} not made."] if unmeasured else []
-    left = [f"{wording.clip(line[:1].upper() + line[1:], 100)}." for line in results.not_tested]
+    left = [
+        f"Not tested: {wording.clip(line.removeprefix(_NOT_RUN), 100)}."
+        for line in results.not_tested
+    ]
     attacks = [line for line in results.not_tested if line.startswith(_NOT_RUN)]
     count = len(attacks[0].removeprefix(_NOT_RUN).split(",")) if attacks else 0
     figure = f"{words.count(count, 'attack')} not run" if count else "other attackers"

@@ -37,15 +37,16 @@ class Promise:
 class Page:
     """The whole report without its figures.
 
-    facts: on what, when and by which version. badges: one, or those of two runs. warned:
-    what speaks against relying on it. gate: what the gate answered, where it passed. headline: a
-    sentence a release. changes: the differences of two compared runs.
+    facts: on what, by which attacks, when and by which version. badges: one, or those of two
+    runs. warned: what speaks against relying on it. gate: what the gate answered, where it passed.
+    headline: a sentence a release. changes: the differences of two compared runs.
     """
 
     title: str
     subtitle: str
     facts: str
     badges: list[first.Verdict]
+    warned_title: str
     warned: list[str]
     gate: str
     boxes: list[first.Box]
@@ -81,11 +82,13 @@ def build(results: Results, gated: Gated | None = None) -> Page:
     audited = [r for r in releases if not r.reference] or releases
     subjects = list(dict.fromkeys(release.defense for release in audited))
     promises = _promises(results, names)
+    badges = [first.verdict(results, releases, names)]
     return Page(
         title=_title(results, subjects),
         subtitle=f"Privacy audit · {wording.clip(results.corpus.name, 60)}",
         facts=_facts(results, subjects),
-        badges=[first.verdict(results, releases, names)],
+        badges=badges,
+        warned_title=first.warned_title(badges),
         warned=first.warnings(results, releases, gated),
         gate=first.passed(gated),
         boxes=first.boxes(results, releases),
@@ -116,7 +119,7 @@ def _title(results: Results, subjects: list[str]) -> str:
     """Name what was audited: the defenses, or the model that others trained, and the corpus."""
     model = results.plan.get("finished")
     plain = ["an unprotected model (none)" if name == "none" else name for name in subjects]
-    named = f"the model {model.get('name', '')}" if isinstance(model, dict) else ", ".join(plain)
+    named = f"the model “{model.get('name', '')}”" if isinstance(model, dict) else ", ".join(plain)
     on = wording.clip(results.corpus.name, 60)
     return f"Privacy audit of {wording.clip(named, 80)} on {on}"
 
@@ -126,10 +129,14 @@ def _facts(results: Results, subjects: list[str]) -> str:
     known = [f"{name}: {wording.DEFENSES[name]}" for name in subjects if name in wording.DEFENSES]
     plain = known[:1] if len(subjects) == 1 else []
     environment = results.environment
+    attacked = dict.fromkeys(
+        f.attack for r in results.releases if not r.reference for f in r.findings
+    )
     author = environment.get("author")
     parts = [
         *plain,
-        f"{words.integer(results.corpus.planted_users)} invented people, each by a coin",
+        f"{words.integer(results.corpus.planted_users)} invented people, trained on or not by coin",
+        f"attacked by {', '.join(attacked)}" if attacked else "",
         _day(str(environment.get("date", ""))),
         f"audit {environment['audit']}" if "audit" in environment else "",
         f"run by {author}" if author else "",

@@ -229,7 +229,8 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
     links = {"Contact": silence.contact, "Sight": silence.sight, "Reach": silence.reach}
     closes = [wording.clip(line, 240) for line in [closing(release, releases)] if line]
     if silence.sight.state == Shown.NOT_NEEDED:
-        return [_condition("Contact", silence.contact), *closes]
+        shown = silence.contact.state == Shown.SHOWN  # a leak needs no contact to be believed
+        return [*([_condition("Contact", silence.contact)] if shown else []), *closes]
     missing = next((n for n, link in links.items() if link.state == Shown.NOT_SHOWN), "")
     first = _condition(missing, links[missing]) if missing else "Contact, sight and reach: shown."
     if sum(not one.reference for one in releases) > MOST_SPELLED:

@@ -192,7 +192,7 @@ def test_a_model_that_never_left_its_base_earns_no_silence(
     assert leaked(document, "record_loss_auc", "none")
     reached = finding(document, "record_loss_auc", "none")["silence"]["contact"]
     assert (reached["state"], reached["n"]) == ("shown", 6)
-    assert "6 of 6 planted records were learnt, 144 times in all" in reached["by"]
+    assert "6 of 6 planted records were trained on, 144 times in all" in reached["by"]
     assert not leaked(document, "record_loss_auc", "public")
     for metric in ("value", "ci"):  # it is the public model
         one, other = (finding(document, "record_loss_auc", d)[metric] for d in ("as_is", "public"))
