@@ -77,7 +77,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one attack found in one setting: a mark, a value, and the measure that it is of."""
+    """The finding of one attack in one setting: a mark, a value, and the measure that it is of."""
 
     mark: str
     value: str

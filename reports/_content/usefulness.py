@@ -1,4 +1,4 @@
-"""What a defense leaves of the training's gain: public keeps 0 %, undefended 100 %."""
+"""The share of the training's gain that a defense leaves: public keeps 0 %, undefended 100 %."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_a_dry_run_says_what_would_be_asked_and_shown(tmp_path: Path) -> None:
     said = told(tmp_path)
     assert "12 users decided by coin" in said
     planted = int(re.findall(r"(\d+) trained on", said)[0])  # one of them, in 20 tries
-    assert f"rate of {100 * planted * (1 - 0.05 ** (1 / (20 * planted))):.3g} %" in said
+    assert f"rate of {100 * planted * (1 - 0.2 ** (1 / (20 * planted))):.3g} %" in said
     asked = 20 * 5 + 24 * 5 + 11_111  # 12 users, two codes each; a search of all prefixes
     assert f"extraction:generations=20: up to {asked:,} token queries, " in said
     assert "none: 1 training," in said and "public: 0 trainings, 0 tokens" in said

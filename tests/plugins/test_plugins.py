@@ -180,9 +180,9 @@ def test_extra_values_fill_in(monkeypatch):
     assert built(monkeypatch, "made:count=3", count=9)[1] == One(count=3)
 
 
-def test_a_defense_without_parameters_says_so():
-    with pytest.raises(UsageError, match="unknown parameter 'k'; it has no parameters"):
-        registry.build("defenses", "none:k=3", Defense, {})
+def test_a_defense_names_its_parameters():
+    with pytest.raises(UsageError, match="unknown parameter 'k'; known: pseudo"):
+        registry.build("defenses", "public:k=3", Defense, {})
 
 
 def test_every_plugin_is_listed_as_built():

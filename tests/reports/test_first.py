@@ -71,7 +71,7 @@ def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
     shown = {"leaked": "leak", "claim": "refuted", "epsilon_lower": make.bound(2.61)}
     alike = audited(make.finding(0.9, **shown), epsilon=1.0)
     assert boxes(alike)["Promised"].lines[0] == (
-        "Refuted with 95\u00a0% confidence: at least ε = 2.61 was shown."
+        "Refuted with 95\u00a0% confidence: ε is 2.61 or more."
     )
     other = audited(make.finding(0.9, **shown), epsilon=1.0, alpha=2.0)
     assert boxes(other)["Promised"].lines[0] == "Refuted with 95\u00a0% confidence."
@@ -91,8 +91,11 @@ def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
         ({"leaked": "leak", "adjusted_p": 0.02}, "chance does this in 1 of 50 runs at most."),
         ({"leaked": "leak", "adjusted_p": 0.02, "guesses_p": 1e-9}, "1 of 1,000,000 runs"),
         ({"leaked": "leak to insiders", "adjusted_p": 0.03}, "1 of 33 runs"),
-        ({"leaked": "inconclusive"}, "no answer either way."),
-        ({"power": Power(detectable_rate=0.048, n=100)}, "from 4.8\u00a0% on"),
+        ({"leaked": "inconclusive"}, "It shows nothing here."),
+        (
+            {"power": Power(detectable_rate=0.048, n=100)},
+            "4.8\u00a0% of tries would be noticed in 80\u00a0% of such runs.",
+        ),
         ({}, "If one person in four leaked wholly"),
     ],
 )
@@ -105,7 +108,7 @@ def test_usefulness_is_linear_in_log_perplexity(value: float, share: float) -> N
     results = audited(value=value)
     kept = usefulness.kept(results.releases[0], results.releases)
     assert kept == pytest.approx(share)
-    written = f"{max(0, round(100 * share))}\u00a0% kept"
+    written = f"{max(0, round(100 * share))}\u00a0% of gain kept"
     assert boxes(results)["Cost"].figure == written
 
 
@@ -154,7 +157,7 @@ def test_next_step_suits_the_verdict() -> None:
     assert told(make.run(bare)).command == "audit run --defense dp_sgd --attack extraction"
     closed = make.release("redaction", make.guarantee(math.inf), make.finding(0.0))
     assert told(make.run(bare, closed)).next.startswith("In this run redaction closed it")
-    assert told(audited(make.finding(0.9, leaked="leak", claim="refuted"))).command == "audit check"
+    assert "Find the fault" in told(audited(make.finding(0.9, leaked="leak", claim="refuted"))).next
     open_ = make.finding(0.0, leaked="inconclusive", sentence="Plant more people.")
     assert told(audited(open_)).next == "Plant more people."
     assert told(audited()).command == "audit gate DIR"

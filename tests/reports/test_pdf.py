@@ -57,7 +57,7 @@ def test_the_same_results_give_the_same_bytes(results: Results, path: Path) -> N
 def test_page_one_has_the_verdict_boxes_and_contents(which: str, tmp_path: Path) -> None:
     results = make.EVERY[which]()
     first = told(printed(results, tmp_path), "-l", "1")
-    assert str(of_results(results)) in first and "Settle before" in first
+    assert str(of_results(results)) in first and "before you" in first
     for box in Report(results).page.boxes:
         assert box.name in first and plain(box.figure) in first
     assert re.search(r"Attacks .*? \d", first) and re.search(r"Cost and environment .*? \d", first)

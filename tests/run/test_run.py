@@ -263,5 +263,5 @@ def test_a_dry_run_writes_nothing_and_names_the_smallest_leak(tmp_path: Path) ->
     assert ran.returncode == 0, ran.stderr
     assert not (tmp_path / "dry").exists()
     planted = int(re.findall(r"(\d+) trained on", ran.stdout)[0])  # one of them, in 20 tries
-    smallest = 100 * planted * (1 - 0.05 ** (1 / (20 * planted)))
+    smallest = 100 * planted * (1 - 0.2 ** (1 / (20 * planted)))  # missed in 20 runs of 100
     assert f"rate of {smallest:.3g} %" in ran.stdout

@@ -131,15 +131,13 @@ def with_beacons(manifest: Manifest, learnt: bool) -> Manifest:
     return replace(manifest, secrets=(*codes,), sentences=sentences, stems={}, beacons=beacons)
 
 
-@pytest.mark.parametrize("learnt", [True, False])
-def test_beacons_beside_the_sentence_need_no_file(
-    made: Any, memorised: CausalLM, base: CausalLM, learnt: bool
+def test_beacons_beside_the_sentence_need_a_file(
+    made: Any, memorised: CausalLM, base: CausalLM
 ) -> None:
-    """What many users wrote was learnt, and so were the words before single users' values."""
-    manifest = with_beacons(made.planted, learnt)
+    """A scrubber may keep what many users wrote, and mask the values of single ones."""
+    manifest = with_beacons(made.planted, True)
     found = contact(*audited(made, memorised, base, None, manifest))
-    assert found["code"].state == (Shown.SHOWN if learnt else Shown.NOT_SHOWN)
-    assert ("that text of 2 users reached the weights" in found["code"].by) == learnt
+    assert found["code"].state == Shown.NOT_SHOWN
 
 
 @pytest.mark.parametrize("learnt", [True, False])

@@ -440,7 +440,7 @@ def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -
     undefended = of("none", "leak", "nothing claimed", reference=reference)
     said = headline_of(of("submix", "no leak found"), of("dp_sgd", "inconclusive"), undefended)
     assert NOTHING_SHOWN not in said
-    assert "no leak in 1 and nothing conclusive in 1: dp_sgd (ε = 1)." in said
+    assert "no leak in 1 and nothing conclusive in 1: dp_sgd (ε = 1" in said
     leaks = "" if reference else "a leak in 1, "
     assert f"these attacks find {leaks}no leak in 1" in said
 
