@@ -80,7 +80,7 @@ class Row:
 
     @property
     def insiders(self) -> bool:
-        """Whether the measure needs more access than the release gives."""
+        """Return whether the measure needs more access than the release gives."""
         return isinstance(self.y, FindingResult) and self.y.stronger_than_release
 
     @property
@@ -94,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Paper:
-    """What is drawn: rows, how the axes and files are called, whether curves join their points."""
+    """The drawing: rows, how the axes and files are called, whether curves join their points."""
 
     rows: tuple[Row, ...]
     across: str
