@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from audit.core.reach import Reach
 from audit.core.terms import Leaked, OnClaim, Shown, Unit
 from audit.gate.outcome import State
 from audit.gate.stored import Gated
@@ -27,6 +26,7 @@ NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
 _STORED = ("source", "noise")  # parameters that say where noise comes from
 _PERSON = (Unit.USER, Unit.ONE_RECORD)
+_NEEDED = 0.8  # the probability that `Power.needed` stands for where it is null
 _LARGE = 20.0  # nats; a factor of half a billion says no more than the figure
 
 
@@ -374,7 +374,7 @@ def _sure(finding: FindingResult) -> str:
         return "How sure: no answer either way."
     rate = finding.power.detectable_rate
     if rate is not None and finding.k is not None:
-        runs = words.share(finding.power.needed or Reach.power)
+        runs = words.share(finding.power.needed or _NEEDED)
         return f"How sure: {words.share(rate)} of tries would be noticed in {runs} of such runs."
     return "" if finding.silence is None else finding.silence.reach.by
 
