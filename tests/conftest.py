@@ -167,3 +167,11 @@ def module(tmp_path: Path) -> Iterator[Callable[[str], ModuleType]]:
     yield imported
     for name in names:
         del sys.modules[name]
+
+
+@pytest.fixture
+def forgotten_package() -> Iterator[None]:
+    """Forget the docs' example package after a test: other pages' examples have its name, too."""
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
+        del sys.modules[name]

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,12 +88,12 @@ def test_an_example_is_short_and_imports_public_names_only(
 
 
 @pytest.fixture
-def installed(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stranger]:
+def installed(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch, forgotten_package: None
+) -> Stranger:
     """The same in this process, whose path its place is on as long as the test runs."""
     monkeypatch.syspath_prepend(stranger.site)
-    yield stranger
-    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
-        del sys.modules[name]
+    return stranger
 
 
 def test_it_is_listed_with_what_it_does(stranger: Stranger) -> None:

@@ -24,7 +24,10 @@ def test_formats_are_found_under_their_names() -> None:
 
 @pytest.fixture
 def theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: Callable[[str, str], list[str]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    blocks: Callable[[str, str], list[str]],
+    forgotten_package: None,
 ) -> Format:
     """The format of the docs as an installed package of its own."""
     source, *_ = blocks("adding-a-format", "python")
