@@ -15,8 +15,9 @@ from typing import Any
 from audit.core.terms import Leaked, OnClaim, Shown
 from audit.findings.controls import BY_CONTROL
 from audit.findings.shows import shown, silence_over
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.findings.verdict import claim_overall
 from audit.plugins import registry
+from audit.results.joined import leaked_overall
 from audit.results.schema import (
     Control,
     CorpusResult,

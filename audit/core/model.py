@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from audit.core.lora import Lora
 from audit.core.predictor import Tokens
 from audit.core.time_limit import in_time
-from audit.core.tokenizer_process import CHARACTERS_A_SECOND, SECONDS, Reading, process_of, written
+from audit.core.tokenizer_process import Reading, process_of, readings, time_for, written
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel as PreTrainedModel
@@ -78,16 +77,13 @@ def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
 
 def _in_time(read: Callable[[], T], texts: Sequence[str]) -> T:
     """Read texts by code of the tokenizer's author. Raises UsageError where it takes too long."""
-    seconds = SECONDS + sum(map(len, texts)) / CHARACTERS_A_SECOND
-    return in_time(read, seconds, "reading texts by this tokenizer", "give another tokenizer")
+    return in_time(
+        read, time_for(texts), "reading texts by this tokenizer", "give another tokenizer"
+    )
 
 
 def _together(inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[Reading]:
-    """Read texts together, on all cores."""
-    fast = inner.backend_tokenizer
-    batch = _in_time(lambda: fast.encode_batch(texts, add_special_tokens=False), texts)
-    ends = (accumulate((end for _, end in read.offsets), max) for read in batch)
-    return [(array("i", read.ids), array("i", own)) for read, own in zip(batch, ends, strict=True)]
+    return _in_time(lambda: readings(inner.backend_tokenizer, texts), texts)
 
 
 Reader = Callable[[PreTrainedTokenizerBase, Sequence[str]], list[Reading]]

@@ -19,9 +19,21 @@ from tokenizers import Tokenizer
 from audit.core.errors import UsageError
 from audit.core.limited_process import LimitedProcess, serve
 
-SECONDS, CHARACTERS_A_SECOND = 60.0, 2000  # far slower than any tokenizer in use
+_SECONDS, _CHARACTERS_A_SECOND = 60.0, 2000  # far slower than any tokenizer in use
 MEMORY = 1 << 30  # bytes, and more for long texts
 Reading = tuple["array[int]", "array[int]"]  # token ids, and the ends of the tokens
+
+
+def time_for(texts: Sequence[str]) -> float:
+    """Return the seconds that reading texts may take."""
+    return _SECONDS + sum(map(len, texts)) / _CHARACTERS_A_SECOND
+
+
+def readings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Reading]:
+    """Read texts together, on all cores."""
+    batch = tokenizer.encode_batch(texts, add_special_tokens=False)
+    ends = (accumulate((end for _, end in read.offsets), max) for read in batch)
+    return [(array("i", read.ids), array("i", own)) for read, own in zip(batch, ends, strict=True)]
 
 
 class TokenizerProcess(LimitedProcess):
@@ -32,8 +44,7 @@ class TokenizerProcess(LimitedProcess):
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """Read texts together. Raises UsageError where it takes too much time or memory."""
-        seconds = SECONDS + sum(map(len, texts)) / CHARACTERS_A_SECOND
-        counts, *packed = self._asked({"texts": list(texts)}, seconds)
+        counts, *packed = self._asked({"texts": list(texts)}, time_for(texts))
         ids, ends = (array("i", b64decode(one)) for one in packed)
         stops = list(accumulate(counts))
         places = [slice(stop - n, stop) for stop, n in zip(stops, counts, strict=True)]
@@ -41,7 +52,7 @@ class TokenizerProcess(LimitedProcess):
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Write tokens as text. Raises UsageError as `read` does."""
-        return str(self._asked({"tokens": list(map(int, tokens))}, SECONDS))
+        return str(self._asked({"tokens": list(map(int, tokens))}, _SECONDS))
 
     def _asked(self, question: Any, seconds: float) -> Any:
         try:
@@ -74,13 +85,12 @@ def _answerer(told: str) -> Callable[[Any], Any]:
     def answer(question: dict[str, Any]) -> Any:
         if "tokens" in question:
             return tokenizer.decode(question["tokens"], skip_special_tokens=False)
-        batch = tokenizer.encode_batch(question["texts"], add_special_tokens=False)
-        ids, ends = array("i"), array("i")
-        for read in batch:
-            ids.extend(read.ids)
-            ends.extend(accumulate((end for _, end in read.offsets), max))
-        packed = [b64encode(one.tobytes()).decode() for one in (ids, ends)]
-        return [[len(read.ids) for read in batch], *packed]
+        ids, ends, counts = array("i"), array("i"), []
+        for read, stops in readings(tokenizer, question["texts"]):
+            ids.extend(read)
+            ends.extend(stops)
+            counts.append(len(read))
+        return [counts, *(b64encode(one.tobytes()).decode() for one in (ids, ends))]
 
     return answer
 

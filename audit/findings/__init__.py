@@ -21,8 +21,9 @@ from audit.core.evidence import (
 )
 from audit.findings import charges as ledgers
 from audit.findings import exhibits, hits, likelihoods, mentions, ranks, scores, successes
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
 from audit.findings.charges import Charges
+from audit.results.joined import LEVEL
 from audit.results.measurement import Measurement
 from audit.statistics.tossed import Tossed
 

@@ -14,7 +14,6 @@ from enum import StrEnum
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import charges_over_seeds as charges
-from audit.findings.case import GREY, LEVEL
 from audit.findings.leaked import word_of
 from audit.findings.rejections import (
     Family,
@@ -27,7 +26,7 @@ from audit.findings.rejections import (
     untestable,
 )
 from audit.findings.settings import adjusted_over, setting_p_value, unconfirmed
-from audit.findings.verdict import leaked_overall
+from audit.results.joined import GREY, LEVEL, leaked_overall
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.schema import ReleaseResult
 from audit.results.words import count

@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from audit.core.terms import Relation
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
+from audit.results.joined import LEVEL
 from audit.results.numbers import rounded_down, rounded_up
 from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, nested_guesses

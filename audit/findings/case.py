@@ -17,7 +17,6 @@ from audit.core.randomness import stream
 from audit.core.reach import Reach
 from audit.core.secret import ON_REQUEST, OWN, Coins, Secret
 from audit.core.terms import Unit
-from audit.results.joined import GREY, LEVEL
 from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
 from audit.statistics.clopper_pearson import one_sided_upper
@@ -25,8 +24,6 @@ from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.tossed import OfOwners, OfScores, Tossed
 from audit.statistics.withheld_rate import withheld_rate
-
-__all__ = ["GREY", "LEVEL", "Case"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.rejections import most_shown
 from audit.findings.shows import STATED
-from audit.findings.verdict import leaked_overall, leaks
+from audit.findings.verdict import leaks
+from audit.results.joined import leaked_overall
+from audit.results.labels import labels
 from audit.results.measurement import REMOVED
 from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
@@ -33,21 +35,11 @@ NULL_LEAKS = "by chance, as one run in twenty, or the public model has seen plan
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    name = _named(release, [r for r in releases if not r.reference])
+    audited = [r for r in releases if not r.reference]
+    name = labels(audited)[audited.index(release)]
     what = f"{name}, texts only" if release.guarantee.release == "text" else name
     found = f"{what}: {_found(release, releases)}."
     return " ".join([found, _promise(release), *_cost(release, releases)])
-
-
-def _named(release: ReleaseResult, audited: Sequence[ReleaseResult]) -> str:
-    """Name a release, where several are of one defense by the parameters in which they differ."""
-    same = [one.parameters for one in audited if one.defense == release.defense]
-    differing = [
-        f"{key}={value}"
-        for key, value in release.parameters.items()
-        if any(other.get(key, value) != value or key not in other for other in same)
-    ]
-    return release.defense + (":" + ",".join(differing) if differing else "")
 
 
 def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:

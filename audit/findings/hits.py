@@ -9,8 +9,9 @@ import numpy as np
 
 from audit.core.evidence import Hits
 from audit.findings import bounds, mechanism, reach
-from audit.findings.case import LEVEL, Case, of_kind, value
+from audit.findings.case import Case, of_kind, value
 from audit.findings.guesses import guessed
+from audit.results.joined import LEVEL
 from audit.results.measurement import Control, Example, Measurement, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power

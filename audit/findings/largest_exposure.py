@@ -8,7 +8,8 @@ import numpy as np
 
 from audit.core.evidence import Ranks
 from audit.findings import reach, uniform_ranks
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
+from audit.results.joined import LEVEL
 from audit.results.measurement import Control, Measurement, Power
 from audit.statistics.clopper_pearson import one_sided_lower, one_sided_upper
 from audit.statistics.interval import Interval, IntervalKind, no_interval

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from audit.core.evidence import Scores
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
 from audit.findings.likelihoods import are_equal
+from audit.results.joined import LEVEL
 from audit.results.measurement import Measurement
 from audit.results.words import percent
 from audit.statistics import low_end as exact

@@ -12,7 +12,8 @@ from audit.accounting import Mechanism, claimed_mechanism, curve_of, described, 
 from audit.core.secret import OWN
 from audit.core.terms import Relation, Unit
 from audit.findings import bounds
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
+from audit.results.joined import LEVEL
 from audit.results.schema import ClaimTest
 from audit.statistics import claim_curve, claim_guesses
 

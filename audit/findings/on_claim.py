@@ -7,8 +7,8 @@ import math
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
-from audit.findings.case import LEVEL
 from audit.findings.rejections import Rejections, claim_p_value, test_of, untestable
+from audit.results.joined import LEVEL
 from audit.results.measurement import ClaimTest, EpsilonLower, Measurement
 from audit.results.words import apart, at_least, at_most, count, percent
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
-from audit.findings.case import LEVEL
-from audit.results.joined import GREY, leak_p
+from audit.results.joined import GREY, LEVEL, leak_p
 from audit.results.measurement import Control, EpsilonLower, FindingResult, Measurement
 from audit.statistics.holm import adjusted_p_values
 

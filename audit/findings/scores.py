@@ -10,9 +10,10 @@ from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
 from audit.core.secret import OWN
 from audit.findings import bounds, low_end, mechanism, reach, tops
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
 from audit.findings.guesses import guessed
 from audit.findings.likelihoods import compared, ranked
+from audit.results.joined import LEVEL
 from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
 from audit.statistics import binomial, blind, power, roc

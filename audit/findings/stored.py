@@ -19,7 +19,6 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, guesses
 from audit.findings.agreement import Agreement, agreements, leaked_by_setting
-from audit.findings.case import LEVEL
 from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
 from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.settings import one_toss
@@ -31,7 +30,8 @@ from audit.findings.shows import (
     silence_over,
     stated_by,
 )
-from audit.findings.verdict import claim_overall, judged, leaked_overall
+from audit.findings.verdict import claim_overall, judged
+from audit.results.joined import LEVEL, leaked_overall
 from audit.results.numbers import FROM_FILE, agree, rounded
 from audit.results.schema import (
     SCHEMA_VERSION,

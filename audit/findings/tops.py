@@ -12,8 +12,9 @@ import numpy as np
 
 from audit.core.evidence import Scores
 from audit.findings import reach
-from audit.findings.case import LEVEL, Case
+from audit.findings.case import Case
 from audit.findings.likelihoods import are_equal
+from audit.results.joined import LEVEL
 from audit.results.measurement import Measurement, Power
 from audit.results.words import number
 from audit.statistics import top_test

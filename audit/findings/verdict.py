@@ -11,10 +11,7 @@ from audit.findings.leaked import leaked
 from audit.findings.on_claim import on_claim
 from audit.findings.rejections import Family, Rejections, rejections
 from audit.findings.shows import Shows, beside_leak, silence_of
-from audit.results.joined import leaked_overall
 from audit.results.measurement import FindingResult, Measurement
-
-__all__ = ["claim_overall", "judge", "judged", "leaked_overall", "leaks"]
 
 
 def judge(

@@ -10,11 +10,11 @@ from audit.core.visible import visible
 from audit.findings.loose_delta import loose_delta
 from audit.gate import claims, leaks, limits, regression, settings, utilities, waivers
 from audit.gate.baseline import Baseline
-from audit.gate.identity import labels
 from audit.gate.matching import Releases
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
 from audit.results import badge
+from audit.results.labels import labels
 from audit.results.schema import Results
 
 

@@ -9,8 +9,9 @@ from enum import StrEnum
 from audit.core.terms import OnClaim
 from audit.core.visible import visible
 from audit.gate import setting_changes
-from audit.gate.identity import changes, key, labels, plan_of
+from audit.gate.identity import changes, key, plan_of
 from audit.gate.measure_changes import Both, Change, Pair, pairs, written
+from audit.results.labels import labels
 from audit.results.quoting import leaked_of
 from audit.results.schema import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
 from audit.results.words import at_most, count

@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from audit.results.labels import Named
 from audit.results.schema import Results
-
-
-class Named(Protocol):
-    """A release of a run or of a baseline."""
-
-    @property
-    def defense(self) -> str: ...
-    @property
-    def parameters(self) -> dict[str, Any]: ...
-    @property
-    def seed(self) -> int: ...
 
 
 def key(release: Named) -> str:
     """Identify a release across runs: defense, parameters and seed."""
     return json.dumps([release.defense, release.parameters, release.seed], sort_keys=True)
-
-
-def labels(releases: Sequence[Named]) -> list[str]:
-    """Write `submix`, or `submix:k=4` where several releases are of one defense."""
-    return [_label(one, [r for r in releases if r.defense == one.defense]) for one in releases]
-
-
-def _label(one: Named, same: Sequence[Named]) -> str:
-    names = sorted({name for release in same for name in release.parameters})
-    values = {name: one.parameters.get(name) for name in names}
-    differing = [
-        f"{name}={value}"
-        for name, value in values.items()
-        if name in one.parameters and any(release.parameters.get(name) != value for release in same)
-    ]
-    if any(release.seed != one.seed for release in same):
-        differing.append(f"seed={one.seed}")
-    return one.defense + (":" + ",".join(differing) if differing else "")
 
 
 _ELSEWHERE = "finished"  # of a plan: the model that was trained elsewhere

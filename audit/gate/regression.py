@@ -9,11 +9,12 @@ from functools import partial
 
 from audit.gate import increase_test
 from audit.gate.baseline import Baseline, Entry, weaker
-from audit.gate.identity import changes, key, labels, plan_of, retrained
+from audit.gate.identity import changes, key, plan_of, retrained
 from audit.gate.matching import Releases
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Regression
 from audit.gate.strength import UNTRAINED, comparable, doubt, measured_in, shown, strength
+from audit.results.labels import labels
 from audit.results.measurement import Measurement
 from audit.results.schema import FindingResult, ReleaseResult, Results
 from audit.statistics.holm import adjusted_p_values

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from audit.core.terms import OnClaim
-from audit.findings.case import LEVEL
 from audit.findings.settings import adjusted_over, one_toss, setting_p_value, unconfirmed
 from audit.gate import leaks, limits, regression
 from audit.gate.baseline import Baseline
-from audit.gate.identity import labels
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Policy, Regression
+from audit.results.joined import LEVEL
+from audit.results.labels import labels
 from audit.results.schema import Cell, ReleaseResult, Results
 from audit.results.words import count
 

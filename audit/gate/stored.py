@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit.core.digest import sha256_of_file
-from audit.core.files import LARGEST, regular
+from audit.core.files import read_json
 from audit.core.visible import visible
 from audit.gate.files import replaced
 from audit.gate.outcome import Outcome, State
@@ -37,7 +37,7 @@ def write(outcome: Outcome, folder: Path) -> Path:
 def read(folder: Path) -> Gated | None:
     """Return the answer that was kept; None where there is none about these results."""
     try:
-        kept = json.loads(regular(folder / FILENAME, LARGEST).read_text(encoding="utf-8"))
+        kept = read_json(folder / FILENAME)
         if kept["results_sha256"] != sha256_of_file(folder / _RESULTS):
             return None
         return Gated(State(kept["state"]), visible(str(kept["headline"])))

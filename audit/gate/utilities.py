@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from audit.gate.identity import labels
 from audit.gate.matching import Releases, matching, unmatched
 from audit.gate.outcome import Check, State
 from audit.gate.policy import UtilityLimit
+from audit.results.labels import labels
 from audit.results.schema import Measure, ReleaseResult
 
 

@@ -15,7 +15,7 @@ from audit.findings import Case
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, silence_over
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked, of_release
 from audit.measure.bench import Bench
@@ -27,6 +27,7 @@ from audit.measure.session import Looked, Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
+from audit.results.joined import leaked_overall
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.schema import (
     Cost,

@@ -26,6 +26,14 @@ def quoted(findings: Sequence[FindingResult]) -> FindingResult:
     return min(findings, key=_standing)
 
 
+def alike(finding: FindingResult, release: ReleaseResult | None) -> list[FindingResult]:
+    """List the findings of another release by the same measure."""
+    same = (finding.attack, finding.metric, finding.unit)
+    return [
+        f for f in (release.findings if release else ()) if (f.attack, f.metric, f.unit) == same
+    ]
+
+
 def leaked_of(joined: ReleaseResult | Cell) -> str:
     """Write what a release or a setting leaked, with a leak to insiders next to another word."""
     inside = any(f.leaked == Leaked.INSIDERS for f in joined.findings)

@@ -17,7 +17,8 @@ from audit.findings.controls import leaks_in, sight_by
 from audit.findings.families import family_of
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown, silence_over
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge
+from audit.results.joined import leaked_overall
 from audit.results.measurement import FindingResult, Link, Measurement
 from audit.results.schema import Cost, GuaranteeResult, ReleaseResult
 from audit.scores.given import Beacons, Sides

@@ -13,11 +13,12 @@ from audit.core.randomness import stream
 from audit.core.reach import Reach
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.shows import silence_over
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge
 from audit.measure.attacked import Attacked, of_release
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, cut, of_ledger
+from audit.results.joined import leaked_overall
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.numbers import agree
 from audit.results.schema import (

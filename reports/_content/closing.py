@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked
-from audit.gate.identity import labels
+from audit.results.labels import labels
 from audit.results.schema import ReleaseResult
 
 
@@ -38,6 +38,10 @@ _CLOSED, _OPEN, _UNSHOWN = (
 def _answer(other: ReleaseResult, leaking: set[tuple[str, str]]) -> str:
     if other.leaked == Leaked.LEAK:
         return _OPEN
-    answers = {(f.attack, f.metric): f.leaked for f in other.findings}
-    silent = all(answers.get(measure) == Leaked.NONE_FOUND for measure in leaking)
-    return _CLOSED if silent else _UNSHOWN
+    return _CLOSED if silent(other, leaking) else _UNSHOWN
+
+
+def silent(release: ReleaseResult, measures: set[tuple[str, str]]) -> bool:
+    """Return whether a release has "no leak found" by each of these measures."""
+    answers = {(f.attack, f.metric): f.leaked for f in release.findings}
+    return all(answers.get(measure) == Leaked.NONE_FOUND for measure in measures)

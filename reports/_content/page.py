@@ -15,6 +15,7 @@ from audit.gate.stored import Gated
 from audit.results import words
 from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, first, summary, verdicts, wording
+from reports._content.boxes import Box, boxes
 from reports._content.table import Pair, Table
 from reports._content.terms import TERMS
 
@@ -49,7 +50,7 @@ class Page:
     warned_title: str
     warned: list[str]
     gate: str
-    boxes: list[first.Box]
+    boxes: list[Box]
     headline: list[str]
     tested: list[Pair]
     summary: summary.Summary
@@ -91,7 +92,7 @@ def build(results: Results, gated: Gated | None = None) -> Page:
         warned_title=first.warned_title(badges),
         warned=first.warnings(results, releases, gated),
         gate=first.passed(gated),
-        boxes=first.boxes(results, releases),
+        boxes=boxes(results, releases),
         headline=_headline(results.headline),
         tested=_tested(results, subjects),
         summary=summary.summary(results, names),
@@ -129,9 +130,7 @@ def _facts(results: Results, subjects: list[str]) -> str:
     known = [f"{name}: {wording.DEFENSES[name]}" for name in subjects if name in wording.DEFENSES]
     plain = known[:1] if len(subjects) == 1 else []
     environment = results.environment
-    attacked = dict.fromkeys(
-        f.attack for r in results.releases if not r.reference for f in r.findings
-    )
+    attacked = summary.attacks_of([r for r in results.releases if not r.reference])
     author = environment.get("author")
     parts = [
         *plain,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from audit.core.terms import OnClaim
-from audit.results import words
+from audit.results import quoting, words
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import Bounds
 from reports._content import verdicts
@@ -35,11 +35,7 @@ def strip(finding: FindingResult, undefended: ReleaseResult | None) -> Strip | N
     if scale is None or finding.value is None:
         return None
     refuted = finding.claim == OnClaim.REFUTED
-    beside = [
-        f.value
-        for f in (undefended.findings if undefended else ())
-        if (f.attack, f.metric, f.unit) == (finding.attack, finding.metric, finding.unit)
-    ]
+    beside = (f.value for f in quoting.alike(finding, undefended))
     reference = next((value for value in beside if value is not None), None)
     twins = finding.control
     return Strip(

@@ -348,9 +348,8 @@ def _twins(control: Control | None, blind: Control | None, unit: str) -> Value:
 
 
 def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
-    for finding in release.findings if release else ():
-        same = (finding.attack, finding.metric, finding.unit)
-        if same == (like.attack, like.metric, like.unit) and finding.value is not None:
+    for finding in quoting.alike(like, release):
+        if finding.value is not None:
             return Value(
                 words.quantity(finding.value, finding.unit),
                 words.interval(finding.ci, finding.unit),

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
-from audit.core.terms import Leaked, OnClaim
 from audit.core.visible import without_passwords
-from audit.results import quoting
+from audit.results import badge, quoting
+from audit.results.badge import Badge
 from audit.results.schema import ReleaseResult, Results
 from reports._content import verdicts, wording
 from reports._content.page import inert, labels
@@ -107,14 +107,18 @@ def _overall(results: Results) -> Iterator[tuple[str, float]]:
             yield name, value
 
 
+_SEVERITY = {
+    Badge.REFUTED: 4,
+    Badge.LEAK: 3,
+    Badge.PERMITTED: 3,
+    Badge.INSIDERS: 2,
+    Badge.INCONCLUSIVE: 1,
+    Badge.NONE_FOUND: 0,
+}
+
+
 def _severity(release: ReleaseResult) -> int:
-    if release.claim == OnClaim.REFUTED:
-        return 4
-    if release.leaked == Leaked.LEAK:
-        return 3
-    if quoting.leaked_of(release).endswith(Leaked.INSIDERS):
-        return 2
-    return 0 if release.leaked == Leaked.NONE_FOUND else 1
+    return _SEVERITY[badge.of_release(release)]
 
 
 def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:

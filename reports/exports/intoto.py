@@ -18,9 +18,9 @@ from audit.core.digest import sha256_of
 from audit.core.terms import Leaked, OnClaim
 from audit.core.visible import visible
 from audit.gate import baseline, policy
-from audit.gate.identity import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.results import digests
+from audit.results.labels import labels
 from audit.results.schema import ReleaseResult, to_json
 from reports import Format, Report
 

@@ -15,7 +15,8 @@ from audit.findings.adjusted import adjusted
 from audit.findings.controls import BY_CONTROL
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, silence_over
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge
+from audit.results.joined import leaked_overall
 from audit.results.measurement import Link, Measurement, measured
 from audit.results.schema import (
     ChargeTest,

@@ -13,7 +13,8 @@ from audit.core.predictor import Access
 from audit.core.secret import Coins
 from audit.findings import Case, Charges, measurements_of
 from audit.findings.charges import NEEDED, bet, compared
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.findings.verdict import claim_overall
+from audit.results.joined import leaked_overall
 from audit.results.measurement import Measurement
 from audit.results.numbers import FROM_FILE
 from audit.results.schema import ChargeTest

@@ -8,7 +8,8 @@ from audit.core.terms import Leaked, Shown
 from audit.findings.headline import headline
 from audit.findings.rejections import Family
 from audit.findings.shows import NO_REFERENCES, Shows, not_shown, shown, silence_over
-from audit.findings.verdict import judge, leaked_overall
+from audit.findings.verdict import judge
+from audit.results.joined import leaked_overall
 from audit.results.schema import GuaranteeResult
 from tests.findings import by_hand
 

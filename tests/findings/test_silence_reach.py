@@ -9,7 +9,7 @@ import pytest
 import scipy
 
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.verdict import leaked_overall
+from audit.results.joined import leaked_overall
 from audit.statistics import leak_power
 from tests.findings import nothing_leaks
 

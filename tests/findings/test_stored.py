@@ -20,7 +20,8 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, stored
 from audit.findings.settings import seed_p_value
 from audit.findings.shows import silence_over
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.findings.verdict import claim_overall
+from audit.results.joined import leaked_overall
 from audit.results.measurement import Measurement
 from audit.results.schema import (
     Cell,

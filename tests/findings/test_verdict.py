@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import LEVEL, bounds
-from audit.findings.verdict import claim_overall, leaked_overall, leaks
+from audit.findings.verdict import claim_overall, leaks
+from audit.results.joined import leaked_overall
 from audit.results.measurement import Measurement
 from audit.results.schema import ClaimTest, Control, EpsilonLower, Power
 from audit.results.words import at_least, at_most, percent

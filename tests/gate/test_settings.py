@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import scipy
 
-from audit.findings.case import GREY, LEVEL
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
+from audit.results.joined import GREY, LEVEL
 from audit.results.schema import FindingResult, ReleaseResult, Results, SweepResult
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.one_run import epsilon_lower, p_value

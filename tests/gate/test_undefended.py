@@ -27,10 +27,11 @@ from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, measurements_of
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge
 from audit.gate import verdict
 from audit.gate.outcome import State
 from audit.gate.policy import Policy
+from audit.results.joined import leaked_overall
 from tests.findings.by_hand import by_holm, shows
 
 USERS, FIVE = 100, digits(5)

@@ -17,10 +17,11 @@ from audit.results.badge import Badge, of_results
 from audit.results.schema import Power, ReleaseResult, Results, to_json
 from reports import Report
 from reports._content import first, usefulness
+from reports._content.boxes import Box
 from tests import by_hand as make
 
 
-def boxes(results: Results) -> dict[str, first.Box]:
+def boxes(results: Results) -> dict[str, Box]:
     return {box.name: box for box in Report(results).page.boxes}
 
 

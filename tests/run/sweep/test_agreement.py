@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from audit.findings import stored
 from audit.findings.agreement import agreements, leaked_by_setting
-from audit.findings.case import LEVEL
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, shown, silence_over
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge
+from audit.results.joined import LEVEL, leaked_overall
 from audit.results.schema import (
     ChargeTest,
     Control,
