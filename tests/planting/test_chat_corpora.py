@@ -26,7 +26,9 @@ from tests.models.test_chat_template import MARKED
 def planted(folder: Path, **given: Any) -> tuple[Path, Path]:
     corpus = chat.corpus(folder / "talk.jsonl")
     output, manifest = folder / "planted.jsonl", folder / "canaries.json"
-    api.plant(str(corpus), output, manifest, **{"count": 12, "repetitions": "1,3", **given})
+    api.plant(
+        str(corpus), output, manifest, **{"count": 12, "repetitions": "1,3", "seed": 1, **given}
+    )
     return output, manifest
 
 
@@ -79,7 +81,7 @@ def test_planted_conversations_begin_as_those_of_the_corpus(tmp_path: Path) -> N
     rows += [said("u0", "My own words.") for _ in range(60)]
     (tmp_path / "talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     output, path = tmp_path / "planted.jsonl", tmp_path / "canaries.json"
-    api.plant(str(tmp_path / "talk.jsonl"), output, path, count=4, share=0.9)
+    api.plant(str(tmp_path / "talk.jsonl"), output, path, count=12, share=0.9, seed=1)
     manifest = manifests.read(path)
     assert manifest.manner == Manner("You help.", "Where is my parcel?")
     corpus = corpora.load_planted(str(output), EMBEDDED_FOLDER)
