@@ -341,7 +341,7 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
         kept = _kept(a)
 
         def arrived(g: Tensor) -> None:
-            (a,) = kept.saved_tensors
+            (a,) = kept.grad_fn.saved_tensors
             for name, use in rule.uses(module, _tokens(a, batch), _tokens(g, batch)).items():
                 parameter = getattr(module, name, None)
                 if parameter is not None and id(parameter) in uses:
@@ -367,10 +367,13 @@ class _Keep(torch.autograd.Function):
 
 
 def _kept(a: Tensor) -> Any:
-    """Keep a layer's input once, in `saved_tensors` of its output."""
+    """Keep a layer's input once, in `saved_tensors` of how the returned tensor was made.
+
+    That tensor must live as long: torch below 2.12 frees what was saved for it together with it.
+    """
     with torch.enable_grad():
         one = torch.zeros((), requires_grad=True)
-        return _Keep.apply(one, a).grad_fn  # type: ignore[no-untyped-call]
+        return _Keep.apply(one, a)  # type: ignore[no-untyped-call]
 
 
 def _tokens(x: Tensor, batch: Batch) -> Tensor:
