@@ -45,7 +45,7 @@ def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Itera
         text = "\n".join(row["dialogue"])
         if text.strip():
             name = row["intent"].get("name")
-            yield jsonl.record({"text": text, "user": name, "name": name}, part, number)
+            yield from jsonl.record({"text": text, "user": name, "name": name}, part, number)
 
 
 def in_one_split(dialogues: Sequence[Record]) -> list[Record]:

@@ -42,4 +42,4 @@ def rows(numbered: Iterable[tuple[int, Mapping[str, Any]]], part: Part) -> Itera
             )
         if row["description"].strip():
             own = {"text": row["description"], "user": row.get("publication_number")}
-            yield jsonl.record(own, part, number)
+            yield from jsonl.record(own, part, number)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
 from audit.corpora import airdialogue, forms, mail, packed, tables
-from audit.corpora.folder import listed
+from audit.corpora.folder import listed, partitions
 from audit.corpora.part import JSON, Part, naming, split_of_file, stem
 from audit.corpora.reading import USUAL, Reading, RecordForm
 
@@ -71,7 +72,7 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
             plain = packed.kind(path) in _TEXT
             owner = str(place.with_suffix("")) if plain and not splits else None
             name = owner or (stem(path) if plain else str(place))
-            lines, file = _content(path)
+            lines, file = _content(path, partitions(place))
             yield make(name, str(path), lines, file=file, split=split, owner=owner)
     held = sorted({naming(place) for place in places if split_of_file(place) == "heldout"})
     if splits and held:
@@ -84,18 +85,24 @@ def _note_mail(files: Iterable[Path], reading: Reading, notes: dict[str, int]) -
         notes[mail.NOTE] = 0
 
 
-def _content(path: Path) -> tuple[list[str], str]:
-    """Read a file as lines of text or of JSON, with the name that shows which."""
+def _content(
+    path: Path, columns: Mapping[str, str | None] = MappingProxyType({})
+) -> tuple[list[str], str]:
+    """Read a file as lines of text or of JSON, with the name that shows which.
+
+    columns: of all rows of an Arrow file, where its folders name them.
+    """
     kind, place = packed.kind(path), str(path)
     if kind in tables.ARROW:
-        return tables.lines(tables.arrow(packed.content(path), kind, place)), "rows.jsonl"
+        rows = tables.arrow(packed.content(path), kind, place)
+        return tables.lines({**columns, **row} for row in rows), "rows.jsonl"
     if kind in mail.KINDS:
         name = path.parent.name if kind == ".eml" else stem(path)
         return tables.lines(mail.rows(packed.content(path), kind, name)), "rows.jsonl"
     text = packed.text(path)
     if kind in tables.DELIMITERS:
-        rows = tables.separated(text, tables.DELIMITERS[kind], place)
-        return tables.lines(rows), "rows.jsonl"
+        cells = tables.separated(text, tables.DELIMITERS[kind], place)
+        return tables.lines(cells), "rows.jsonl"
     array = tables.array(text, place) if kind == ".json" else None
     if array is not None:
         return tables.lines(array), "rows.jsonl"

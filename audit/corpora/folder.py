@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from audit.core.files import read_json
 from audit.corpora.packed import kind
 
 _BESIDE = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems leave in folders
 _LOCKED = ("~$", "#")  # how names of editors' lock files begin
+_NOBODY = "__HIVE_DEFAULT_PARTITION__"  # of rows that have nothing in this column
 _MANIFEST = {"secrets", "coins"}  # keys of a manifest of planted secrets
+_CACHED = re.compile(r"cache-.*\.arrow")  # copies that `Dataset.map` leaves beside the saved files
 _SAVED = {"state.json", "dataset_info.json", "dataset_dict.json"}  # beside saved Arrow files
 
 
@@ -56,6 +60,12 @@ def listed(folder: Path, kinds: tuple[str, ...]) -> Listed:
     return Listed(tuple(files), tuple(foreign), tuple(beside))
 
 
+def partitions(place: Path) -> dict[str, str | None]:
+    """Read the columns that folders of a partitioned table name: user=ann/0.parquet."""
+    named = (unquote(part).partition("=") for part in place.parts[:-1] if "=" in part)
+    return {name: None if value == _NOBODY else value for name, _, value in named}
+
+
 def _walked(folder: Path) -> Iterator[Path]:
     """Walk all files below a folder in order, but for those of run folders.
 
@@ -72,7 +82,8 @@ def _walked(folder: Path) -> Iterator[Path]:
 def _is_beside(path: Path, folder: Path) -> bool:
     parts = path.relative_to(folder).parts
     hidden = any(part.startswith(".") or part in _BESIDE for part in parts)
-    return hidden or path.name.startswith(_LOCKED) or path.name.endswith((".lock", "~"))
+    locked = path.name.startswith(_LOCKED) or path.name.endswith((".lock", "~"))
+    return hidden or locked or _CACHED.fullmatch(path.name) is not None
 
 
 def _is_run(folder: Path) -> bool:

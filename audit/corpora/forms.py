@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from audit.core.corpus import Record
 from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
+from audit.corpora.columns import EACH
 from audit.corpora.part import Part
 from audit.corpora.reading import RecordForm
 
+OF_FILE = "of the file's user"
 Reader = Callable[[Part], Iterator[Record]]
 Form = tuple[Callable[[Part], bool], Reader]  # (recognises, records)
 
@@ -20,6 +22,7 @@ def blocks(part: Part) -> Iterator[Record]:
     """
     for number, text in _RECORDS[part.reading.records](part):
         user = part.owner or f"{part.name}-{number}"
+        part.note(OF_FILE if part.owner else EACH)
         yield Record(user, text, split=part.split, where=part.where(number))
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError, first_line
-from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
+from audit.corpora import airdialogue, bigpatent, columns, customersim, europarl, jsonl, wikitext
 from audit.corpora.forms import Form, reader
 from audit.corpora.part import SPLIT_OF, Part
-from audit.corpora.reading import USUAL, Reading
+from audit.corpora.reading import COLUMNS, USUAL, Reading
 
 Row = Mapping[str, Any]
 
+_LOOSE = ("name", "split")  # columns that many data sets have for something else
 _TEXTS: tuple[Form, ...] = (  # forms of a `text` column
     (wikitext.recognises, wikitext.records),
     (customersim.recognises, customersim.records),
@@ -55,12 +56,11 @@ def records(
             yield from bigpatent.rows(enumerate(rows, start=1), part)
         elif europarl.is_row(first):
             yield from europarl.records(part)
-        elif "text" not in first or reading.text is not None:
-            yield from _entries(rows, part)
         else:
-            as_rows = partial(_rows, rows)
-            read = as_rows if "user" in first else reader(part, _TEXTS, as_rows)
-            yield from read(part)
+            named = any(getattr(reading, name) is not None for name in COLUMNS)
+            entries = partial(_entries, rows)
+            own = named or "text" not in first or "user" in map(str.lower, first)
+            yield from (entries if own else reader(part, _TEXTS, entries))(part)
     yield from airdialogue.in_one_split(dialogues)
 
 
@@ -105,14 +105,7 @@ def _text(row: Row) -> str:
 
 
 def _entries(rows: Sequence[Row], part: Part) -> Iterator[Record]:
-    """Read rows by their columns: conversations, other names of the text, or named ones."""
+    """Read rows by their columns: text, conversations, other names of the text, or named ones."""
     for number, row in enumerate(rows, start=1):
-        yield jsonl.record(row, part, number)
-
-
-def _rows(rows: Sequence[Row], part: Part) -> Iterator[Record]:
-    for number, row in enumerate(rows):
-        text, user, name = row.get("text"), row.get("user"), row.get("name")
-        if isinstance(text, str) and text.strip():
-            user = f"{part.name}-{number}" if user is None else str(user)
-            yield Record(user, text, name if isinstance(name, str) else None, part.split)
+        fitting = {n: v for n, v in row.items() if n not in _LOOSE or columns.fits(n, v)}
+        yield from jsonl.record(fitting, part, number)

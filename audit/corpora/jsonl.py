@@ -11,6 +11,8 @@ from audit.core.errors import UsageError
 from audit.corpora import columns, conversations
 from audit.corpora.part import JSON, Part
 
+EMPTY = "left out, with an empty text"
+
 
 def recognises(part: Part) -> bool:
     """Return whether the file's name ends as one of JSON lines."""
@@ -23,7 +25,7 @@ def records(part: Part) -> Iterator[Record]:
     Raises UsageError with file and line.
     """
     for number, found in numbered(part):
-        yield record(found, part, number)
+        yield from record(found, part, number)
 
 
 def numbered(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -59,16 +61,22 @@ def entry(line: str, where: str) -> dict[str, Any]:
     return value
 
 
-def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
-    """Convert an object to a record. Raises UsageError."""
+def record(entry: Mapping[str, Any], part: Part, number: int) -> Iterator[Record]:
+    """Convert an object to a record; to none, with a note, where its text is empty.
+
+    Raises UsageError.
+    """
     where = part.where(number)
-    entry, note = columns.standard(entry, part.reading, where)
-    if note:
-        part.notes[note] = part.notes.get(note, 0) + 1
+    entry, notes = columns.standard(entry, part.reading, where)
     messages = conversations.messages(entry, where)
     text = conversations.plain(messages) if messages else entry.get("text")
-    if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{where}: the record has no 'text'; give it a non-empty string")
+    empty = text is None or (isinstance(text, str) and not text.strip())
+    for note in [EMPTY] if empty else notes:
+        part.note(note)
+    if empty:
+        return
+    if not isinstance(text, str):
+        raise UsageError(f"{where}: its text is a {type(text).__name__}; it must be a string")
     user, name, split = entry.get("user"), entry.get("name"), entry.get("split", "")
     user = f"{part.name}-{number}" if user is None else user
     split = "" if split is None else split
@@ -83,4 +91,4 @@ def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
     except UnicodeEncodeError:
         message = f"{where}: half of a surrogate pair; write the whole character"
         raise UsageError(message) from None
-    return Record(str(user), text, name, split or part.split, where, messages=messages)
+    yield Record(str(user), text, name, split or part.split, where, messages=messages)

@@ -10,7 +10,8 @@ from pathlib import Path
 from audit.core.corpus import Corpus, Record
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
-from audit.corpora import files, hub, mail, users
+from audit.corpora import files, forms, hub, mail, users
+from audit.corpora.columns import EACH
 from audit.corpora.part import stem
 from audit.corpora.reading import USUAL, Reading, UserForm
 
@@ -73,11 +74,17 @@ def read(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
     if seconds >= _SLOW:
         notes[f"read in {seconds:.0f} s"] = 0
     lines = (f"{note} ({count:,} records)" if count else note for note, count in notes.items())
-    return Corpus(name, tuple(records), notes=tuple(lines), user_is=_user_is(reading, notes))
+    return Corpus(
+        name, tuple(records), notes=tuple(lines), user_is=_user_is(reading, notes, len(records))
+    )
 
 
-def _user_is(reading: Reading, notes: Mapping[str, int]) -> str:
+def _user_is(reading: Reading, notes: Mapping[str, int], records: int) -> str:
     """Describe how users were told apart: by which id, and when two of them are one."""
+    if notes.get(forms.OF_FILE) == records:
+        return "a user is one file"
+    if sum(n for note, n in notes.items() if note.startswith(EACH)) == records:
+        return "a user is one record: nothing says whose it is"
     unnamed = "sender of mail" if mail.NOTE in notes else "id in the column user"
     column = f"id in the column {reading.user}" if reading.user else unnamed
     exact = reading.user_form is UserForm.EXACT

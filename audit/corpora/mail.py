@@ -24,24 +24,23 @@ _ID = re.compile(r"<[^<>\s]+>")
 
 
 def rows(content: bytes, suffix: str, name: str) -> Iterator[dict[str, Any]]:
-    """Read each message that has a text, with whose it may be: None where that is not known.
+    """Read each message, with whose it may be: None where that is not known.
 
     from, to: addresses of the sender and of the first receiver. thread: id of its first message.
     mailbox: `name`. user: the sender.
     """
     for message in _messages(content) if suffix == ".mbox" else [_parsed(content)]:
         text = _text(message)
-        if text:
-            subject = _decoded(message["subject"])
-            sender = _address(message["from"])
-            yield {
-                "text": f"{subject}\n\n{text}" if subject else text,
-                "user": sender,
-                "from": sender,
-                "to": _address(message["to"]),
-                "thread": _thread(message),
-                "mailbox": name,
-            }
+        subject = _decoded(message["subject"])
+        sender = _address(message["from"])
+        yield {
+            "text": f"{subject}\n\n{text}" if subject and text else text,
+            "user": sender,
+            "from": sender,
+            "to": _address(message["to"]),
+            "thread": _thread(message),
+            "mailbox": name,
+        }
 
 
 def _decoded(header: Any) -> str:

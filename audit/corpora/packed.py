@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
@@ -60,9 +61,17 @@ def _bounded(whole: bytes, stored: bytes, path: Path) -> bytes:
 
 
 def text(path: Path) -> str:
-    """Read the text of a file, unpacked and without a byte order mark. Raises UsageError."""
+    """Read the text of a file, unpacked and without a byte order mark. Raises UsageError.
+
+    It is UTF-8 unless its mark is that of UTF-16, which spreadsheets call Unicode.
+    """
+    stored = content(path)
+    wide = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        whole = content(path).decode("utf-8-sig")
+        whole = stored.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 at byte {error.start}; convert it first") from None
+        raise UsageError(
+            f"{path}: not {'UTF-16' if wide else 'UTF-8'} at byte {error.start}; convert it first, "
+            "such as by: iconv -f cp1252 -t utf-8 OLD > NEW"
+        ) from None
     return whole.replace("\r\n", "\n").replace("\r", "\n")

@@ -78,6 +78,10 @@ class Part:
         """Return the place of a line, counted from 1."""
         return f"{self.place}:{number}"
 
+    def note(self, what: str) -> None:
+        """Count a record of which something was recognised."""
+        self.notes[what] = self.notes.get(what, 0) + 1
+
     def blocks(self) -> Iterator[tuple[int, str]]:
         """Yield (number of the first line, text) of each block between blank lines."""
         block: list[str] = []

@@ -5,31 +5,43 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
 from audit.corpora import packed
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-ARROW = (".parquet", ".arrow")
+ARROW = (".parquet", ".arrow", ".feather")
+_OTHERS = ";\t|"  # what spreadsheets put between cells where a comma is a decimal sign
 _ROWS = 256  # that are read together
 _LONGEST = 1 << 30  # characters of a cell; the library's own limit is 131,072
 
 
 def lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Write each row as a line of JSON; what JSON has no form for, such as a date, as text."""
-    return [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
+    return [json.dumps(row, default=_plain, ensure_ascii=False) for row in rows]
+
+
+def _plain(cell: Any) -> Any:
+    """Read bytes as UTF-8, and as nobody's text or id where they are not; write others as text."""
+    if not isinstance(cell, bytes):
+        return str(cell)
+    try:
+        return cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"bytes": cell.hex()}
 
 
 def separated(text: str, delimiter: str, place: str) -> Iterator[dict[str, str | None]]:
     """Read the rows below a header line; an empty cell is None. Raises UsageError."""
     csv.field_size_limit(_LONGEST)
+    delimiter, text = _delimiter(text, delimiter)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
-        if len(set(header)) < len(header):
-            raise UsageError(f"{place}:1: two columns have the same name; rename one")
+        _check_names(header, f"{place}:1")
         for row in reader:
             if row and len(row) != len(header):
                 raise UsageError(
@@ -42,6 +54,18 @@ def separated(text: str, delimiter: str, place: str) -> Iterator[dict[str, str |
         raise UsageError(
             f"{place}:{reader.line_num}: cannot be read as a table ({error})"
         ) from None
+
+
+def _delimiter(text: str, usual: str) -> tuple[str, str]:
+    """Find what stands between cells: the usual sign, unless the header has another and not it.
+
+    Returns it with the text below a line `sep=…`, by which spreadsheets state theirs.
+    """
+    header, _, below = text.partition("\n")
+    if header.startswith("sep=") and len(header) == 5:
+        return header[-1], below
+    names = re.sub('"[^"]*"', "", header)
+    return next((sign for sign in _OTHERS if sign in names and usual not in names), usual), text
 
 
 def array(text: str, place: str) -> list[dict[str, Any]] | None:
@@ -78,17 +102,26 @@ def arrow(content: bytes, suffix: str, place: str) -> list[dict[str, Any]]:
             f"{place}: {suffix} files need pyarrow; install it with: pip install 'llm-audit[hub]'"
         ) from None
     try:
-        batches: Iterable[Any]
+        batches: Any
         if suffix == ".parquet":
-            batches = parquet.ParquetFile(io.BytesIO(content)).iter_batches(_ROWS)
+            file = parquet.ParquetFile(io.BytesIO(content))
+            names, batches = file.schema_arrow.names, file.iter_batches(_ROWS)
         elif content.startswith(b"ARROW1"):
             reader = ipc.open_file(io.BytesIO(content))
+            names = reader.schema.names
             batches = map(reader.get_batch, range(reader.num_record_batches))
         else:
             batches = ipc.open_stream(io.BytesIO(content))
+            names = batches.schema.names
+        _check_names(names, place)
         return _bounded(batches, packed.most(content), place)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise UsageError(f"{place}: cannot be read as {suffix[1:]} ({first_line(error)})") from None
+
+
+def _check_names(names: Sequence[str], place: str) -> None:
+    if len(set(names)) < len(names):
+        raise UsageError(f"{place}: two columns have the same name; rename one")
 
 
 def _bounded(batches: Iterable[Any], most: int, place: str) -> list[dict[str, Any]]:

@@ -171,8 +171,9 @@ def read(own: Own, manifest: Path) -> tuple[Record, ...]:
     lines = data.decode("utf-8").split("\n")
     part = Part("line", str(path), lines, split="private", file="rows.jsonl")
     return tuple(
-        replace(jsonl.record(row, part, number), where=str(row.get("where", "")))
+        replace(record, where=str(row.get("where", "")))
         for number, row in jsonl.numbered(part)
+        for record in jsonl.record(row, part, number)
     )
 
 

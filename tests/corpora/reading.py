@@ -9,10 +9,11 @@ from typing import Any
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.loading import load
+from audit.corpora.reading import USUAL, Reading
 
 
-def read(source: Path | str) -> Corpus:
-    return load(str(source), EMBEDDED_FOLDER)
+def read(source: Path | str, reading: Reading = USUAL) -> Corpus:
+    return load(str(source), EMBEDDED_FOLDER, reading)
 
 
 def jsonl(path: Path, *rows: Any) -> Path:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import mailbox
+import sys
 import time
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -45,12 +46,12 @@ def table(delimiter: str) -> bytes:
     return text.getvalue().encode("utf-8-sig")
 
 
-def arrow(name: str) -> bytes:
+def arrow(name: str, rows: list[dict[str, Any]] = ROWS) -> bytes:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import ipc, parquet
 
     sink = io.BytesIO()
-    whole = pyarrow.Table.from_pylist(ROWS)
+    whole = pyarrow.Table.from_pylist(rows)
     if name == "parquet":
         parquet.write_table(whole, sink)
         return sink.getvalue()
@@ -70,6 +71,9 @@ def zstandard(content: bytes) -> bytes:
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 FILES: dict[str, Callable[[], bytes]] = {
     "t.csv": lambda: table(","),
+    "excel.csv": lambda: table(";"),
+    "stated.csv": lambda: b"sep=|\r\n" + table("|").removeprefix(b"\xef\xbb\xbf"),
+    "unicode.tsv": lambda: table("\t").decode("utf-8-sig").encode("utf-16"),
     "t.tsv": lambda: table("\t"),
     "t.json": lambda: json.dumps(ROWS, indent=2).encode(),
     "t.jsonl": lambda: LINES,
@@ -79,6 +83,12 @@ FILES: dict[str, Callable[[], bytes]] = {
     "t.parquet": lambda: arrow("parquet"),
     "stream.arrow": lambda: arrow("stream"),
     "file.arrow": lambda: arrow("file"),
+    "t.feather": lambda: arrow("file"),
+    "t.parquet.gz": lambda: gzip.compress(arrow("parquet")),
+    "t.arrow.zst": lambda: zstandard(arrow("stream")),
+    "bytes.parquet": lambda: arrow(
+        "parquet", [{**row, "text": row["text"].encode()} for row in ROWS]
+    ),
 }
 
 
@@ -96,12 +106,15 @@ def test_every_kind_of_table_gives_the_same_records(tmp_path: Path, name: str) -
         ("a,b\n1\n", r":2: has 1 cells"),
         ("a,a\n1,2\n", ":1: two columns"),
         ('text\n"open', "cannot be read as a table"),
-        ("a,letter\n1,a long one\n", "--text letter"),
+        ("a,the letter\n1,a long one\n", "--text 'the letter'"),
+        ("User,USER,text\n1,2,three\n", "'User' and 'USER' differ by case"),
+        ("text\nna\xefve\n", "not UTF-8 at byte 7; .* iconv -f cp1252"),
         ("", "empty"),
+        ("text,user\n,ann\n", "empty"),
     ],
 )
 def test_broken_table_is_one_line(tmp_path: Path, content: str, named: str) -> None:
-    (tmp_path / "t.csv").write_text(content)
+    (tmp_path / "t.csv").write_bytes(content.encode("cp1252"))
     with pytest.raises(UsageError, match=named):
         pairs(tmp_path / "t.csv")
 
@@ -115,6 +128,35 @@ def test_file_that_is_not_what_it_is_called_is_one_line(tmp_path: Path, name: st
         pairs(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.jsonl.zst"])
+def test_without_pyarrow_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / name).write_bytes(b"anything")
+    with pytest.raises(UsageError, match=r"pip install 'llm-audit\[hub\]'"):
+        pairs(tmp_path / name)
+
+
+def test_bytes_that_are_not_text_are_nobodys(tmp_path: Path) -> None:
+    rows = [{"text": "A letter.", "user": b"\xff", "photo": b"\xff\xd8"}]
+    (tmp_path / "t.parquet").write_bytes(arrow("parquet", rows))
+    with pytest.raises(UsageError, match="'user' must be"):
+        pairs(tmp_path / "t.parquet")
+    with pytest.raises(UsageError, match="its text is a dict"):
+        pairs(tmp_path / "t.parquet", text="photo")
+
+
+def test_columns_of_one_name_are_refused_in_any_table(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    twice = pyarrow.Table.from_arrays([["one"], ["other"]], names=["text", "text"])
+    parquet.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(UsageError, match="two columns have the same name"):
+        pairs(tmp_path / "t.parquet")
+
+
 # --- columns
 
 SHAPES: dict[str, tuple[dict[str, Any], str]] = {
@@ -123,6 +165,16 @@ SHAPES: dict[str, tuple[dict[str, Any], str]] = {
     "prompt and completion": ({"prompt": "Where is ", "completion": "7?"}, "Where is 7?"),
     "content": ({"content": "Here.", "id": 3}, "Here."),
     "body": ({"body": "There.", "subject": "x"}, "There."),
+    "other case": ({" Text": "There.", "Text 2": "x"}, "There."),
+    "message": ({"Message": "There.", "Messages": 4, "Split": "A"}, "There."),
+    "turns in JSON": (
+        {"Conversations": '[{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]'},
+        "user: Q\nassistant: A",
+    ),
+    "turns by column": (
+        {"Messages ": [], "conversations": {"from": ["human", "gpt"], "value": ["Q", "A"]}},
+        "user: Q\nassistant: A",
+    ),
     "sharegpt": (
         {"conversations": [{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]},
         "user: Q\nassistant: A",
@@ -146,10 +198,52 @@ def test_usual_shape_is_recognised_and_noted(tmp_path: Path, shape: str) -> None
     assert any("1 records" in note for note in corpus.notes)
 
 
+def test_user_and_split_are_found_whatever_their_case(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Text,USER,Split\nOne.,7,Train\nTwo.,7.0,train\nSix.,9,Test\n")
+    corpus = read(str(tmp_path / "t.csv"), EMBEDDED_FOLDER)
+    assert [(r.user, r.split) for r in corpus.records] == [
+        ("7", "private"), ("7.0", "private"), ("9", "heldout"),
+    ]  # fmt: skip
+    said = " ".join(corpus.notes)
+    assert all(
+        f"{old} is read as {new}" in said for old, new in (("'USER'", "user"), ("'Split'", "split"))
+    )
+
+
+def test_whole_numbers_that_a_table_made_floats_are_ids(tmp_path: Path) -> None:
+    """A column of numbers becomes one of floats where a cell is missing."""
+    rows = [{"text": "a", "user": 7.0}, {"text": "b", "user": 7}, {"text": "c", "user": None}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus = read(str(tmp_path / "t.jsonl"), EMBEDDED_FOLDER)
+    assert [r.user for r in corpus.records] == ["7", "7", "line-3"]
+    for user in (7.5, 2.0**53):
+        (tmp_path / "t.jsonl").write_text(json.dumps({"text": "a", "user": user}))
+        with pytest.raises(UsageError, match="'user' must be"):
+            pairs(tmp_path / "t.jsonl")
+
+
+def test_nobodys_records_are_noted_with_the_column_that_may_be_the_user(tmp_path: Path) -> None:
+    """Each is a user of its own then, which no reader of a claim per user would guess."""
+    (tmp_path / "t.csv").write_text("Body,Customer ID,From\nOne.,7,ann\nTwo.,7,ann\n")
+    corpus = read(str(tmp_path / "t.csv"), EMBEDDED_FOLDER)
+    assert len(corpus.users()) == 2 and "a user is one record" in corpus.user_is
+    assert any("own; should it be 'From': --user From (2 records)" in note for note in corpus.notes)
+    whose = read(str(tmp_path / "t.csv"), EMBEDDED_FOLDER, Reading(user="From"))
+    assert whose.users() == ("ann",) and "id in the column From" in whose.user_is
+
+
+def test_empty_texts_are_left_out_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('text,user\nOne.,a\n,b\n" ",b\n')
+    corpus = read(str(tmp_path / "t.csv"), EMBEDDED_FOLDER)
+    assert corpus.users() == ("a",)
+    assert "left out, with an empty text (2 records)" in corpus.notes
+
+
 def test_named_columns_are_read(tmp_path: Path) -> None:
-    entry = {"letter": "Dear you.", "text": "no", "customer": 7, "part": "validation"}
+    ticket = {"letter": "Dear you.", "customer": 7}
+    entry = {"ticket": ticket, "text": "no", "User": "no", "part": "validation"}
     (tmp_path / "t.jsonl").write_text(json.dumps(entry) + "\n")
-    reading = Reading(text="letter", user="customer", split="part")
+    reading = Reading(text="ticket.letter", user="ticket.customer", split="part")
     (record,) = read(str(tmp_path / "t.jsonl"), EMBEDDED_FOLDER, reading).records
     assert (record.text, record.user, record.split) == ("Dear you.", "7", "heldout")
 
@@ -393,6 +487,28 @@ def test_saved_data_set_is_read_by_its_splits(tmp_path: Path) -> None:
         (tmp_path / split / "dataset_info.json").write_text("{}")
     corpus = load(str(tmp_path), EMBEDDED_FOLDER)
     assert {r.text: r.split for r in corpus.records} == {"train": "private", "test": "heldout"}
+
+
+def test_copies_beside_a_saved_data_set_are_left_out(tmp_path: Path) -> None:
+    """`Dataset.map` leaves its results beside the files that it has read."""
+    for name in (
+        "data-00000-of-00001.arrow",
+        "cache-1d2f.arrow",
+        "cache-1d2f_00000_of_00002.arrow",
+    ):
+        (tmp_path / name).write_bytes(arrow("stream"))
+    assert pairs(tmp_path) == WANTED
+
+
+def test_columns_in_names_of_folders_are_read(tmp_path: Path) -> None:
+    """Tables partitioned by user have their users nowhere else."""
+    for name in ("user=Ann%20Lee", "user=__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.parquet").write_bytes(
+            arrow("parquet", [{"text": "a"}, {"text": "b"}])
+        )
+    users = [user for user, _ in pairs(tmp_path)]
+    assert users[:2] == ["Ann Lee"] * 2 and len(set(users)) == 3
 
 
 def bomb(suffix: str) -> bytes:

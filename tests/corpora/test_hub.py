@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from audit.core.errors import UsageError
+from audit.corpora.reading import Reading
 from tests.corpora.reading import read
 from tests.refusals import refusals
 
@@ -30,9 +31,9 @@ def test_a_row_is_a_record(hub: Any) -> None:
     corpus = read("hf:mail")
     assert [(r.user, r.text, r.name, r.split) for r in corpus.records] == [
         ("0", "one", "Ann", "private"),
-        ("train-3", "two\n\nmore", None, "private"),
-        ("test-0", "three", None, "heldout"),
-        ("extra-0", "four", None, "private"),
+        ("train-4", "two\n\nmore", None, "private"),
+        ("test-1", "three", None, "heldout"),
+        ("extra-1", "four", None, "private"),
     ]
     assert corpus.name == "hf:mail"
 
@@ -93,6 +94,15 @@ def test_users_of_the_data_go_before_their_form(hub: Any) -> None:
     rows = [{"text": DIALOG.format("Ann Lee"), "user": "a"} for _ in range(3)]
     hub({("chat", None): {"train": rows}})
     assert read("hf:chat").users() == ("a",)
+
+
+@pytest.mark.parametrize("column, user", [("User", None), ("customer", "customer")])
+def test_user_of_a_row_is_the_column_that_was_recognised_or_said(
+    hub: Any, column: str, user: str | None
+) -> None:
+    rows = [{"text": DIALOG.format(name), column: "a"} for name in ("Ann Lee", "Bo Fox")]
+    hub({("chat", None): {"train": rows}})
+    assert read("hf:chat", Reading(user=user)).users() == ("a",)
 
 
 def test_what_the_hub_has_not_is_refused(hub: Any) -> None:
