@@ -101,7 +101,9 @@ def _named(entry: Entry, column: str, option: str, where: str) -> Any:
     value: Any = entry
     for name in [column] if column in entry else column.split("."):
         if not isinstance(value, Mapping) or name not in value:
-            raise UsageError(f"{where}: no column {column!r} (--{option}); {_columns(entry)}")
+            raise UsageError(
+                f"{where}: no column {column!r} (--{option}); {_columns(entry, option)}"
+            )
         value = value[name]
     return value
 
@@ -121,11 +123,13 @@ def _content(entry: Entry, reading: Reading, where: str) -> tuple[dict[str, Any]
     raise UsageError(f"{where}: the record has no 'text' or 'messages'; {_columns(entry)}")
 
 
-def _columns(entry: Entry) -> str:
-    """Describe the columns that are there and suggest the one with the longest text."""
+def _columns(entry: Entry, option: str = "text") -> str:
+    """Describe the columns that are there; for a text suggest the one with the longest."""
     if not entry:
         return "it has no columns"
     shown = ", ".join(map(repr, list(entry)[:_SHOWN])) + (", …" if len(entry) > _SHOWN else "")
+    if option != "text":
+        return f"its columns are {shown}; name another of them"
     texts = dict(_texts(entry))
     longest = shlex.quote(max(texts, key=texts.__getitem__, default="COLUMN"))
     return f"its columns are {shown}; name the one with the text, such as --text {longest}"

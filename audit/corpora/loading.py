@@ -43,7 +43,7 @@ def load_planted(source: str, embedded: Path, reading: Reading = USUAL) -> Corpu
     """
     corpus = read(source, embedded, reading)
     records = tuple(r if r.split else replace(r, split="private") for r in corpus.records)
-    _check_users_in_one_split(corpus.name, records)
+    check_users_in_one_split(corpus.name, records)
     return replace(corpus, records=records, spare=_spare(embedded))
 
 
@@ -104,7 +104,7 @@ def split(name: str, records: Sequence[Record]) -> tuple[Record, ...]:
         heldout = _heldout(records)
         records = [replace(r, split="heldout" if r.user in heldout else "private") for r in records]
     records = [r if r.split else replace(r, split="private") for r in records]
-    _check_users_in_one_split(name, records)
+    check_users_in_one_split(name, records)
     return tuple(records)
 
 
@@ -125,13 +125,15 @@ def _heldout(records: Sequence[Record]) -> set[str]:
     return heldout
 
 
-def _check_users_in_one_split(name: str, records: Iterable[Record]) -> None:
+def check_users_in_one_split(name: str, records: Iterable[Record]) -> None:
+    """Raise UsageError for a user in two splits, or no private record. No split is private."""
     split_of: dict[str, str] = {}
     for record in records:
-        if split_of.setdefault(record.user, record.split) != record.split:
+        split = record.split or "private"
+        if split_of.setdefault(record.user, split) != split:
             raise UsageError(
                 f"corpus {name}: user {record.user!r} is in two splits "
-                f"({split_of[record.user]} and {record.split}); give each user one split"
+                f"({split_of[record.user]} and {split}); give each user one split"
             )
     if "private" not in split_of.values():
         raise UsageError(f'corpus {name}: no private record; mark some with "split": "private"')

@@ -11,8 +11,9 @@ from audit.corpora.reading import UserForm
 
 
 def folded(user: str) -> str:
-    """Fold an id: Unicode's composed form, without blanks around it and without case."""
-    return unicodedata.normalize("NFC", user).strip().casefold()
+    """Fold an id: Unicode's composed form, without case, invisible signs and blanks around it."""
+    seen = "".join(sign for sign in user if unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFC", " ".join(seen.split())).casefold()
 
 
 def in_form(records: Iterable[Record], form: UserForm, notes: dict[str, int]) -> list[Record]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +18,11 @@ from audit.core.reach import Reach
 from audit.core.training import FineTuning
 from audit.plan.source import Source
 from audit.plan.text import Text
+
+
+def by_name(value: Any) -> Any:
+    """Name a folder without its path: where it lies is not a part of a result."""
+    return Path(value).name if isinstance(value, str) and "/" in value else value
 
 
 @dataclass(frozen=True)
@@ -58,9 +65,15 @@ class Chosen:
         """`submix_unprotected:k=4`: the label of its unprotected mixture."""
         return self._with_changes(self.unprotected)
 
-    def _with_changes(self, name: str) -> str:
+    @property
+    def argument(self) -> str:
+        """The label as a word of a command, with whole paths; a URL may hold a password."""
+        shown = self._with_changes(self.name, lambda v: by_name(v) if "://" in str(v) else v)
+        return shlex.quote(shown)
+
+    def _with_changes(self, name: str, shown: Callable[[Any], Any] = by_name) -> str:
         default, values = self._given, self.parameters
-        changed = [f"{k}={_word(by_name(values[k]))}" for k in default if values[k] != default[k]]
+        changed = [f"{k}={_word(shown(values[k]))}" for k in default if values[k] != default[k]]
         return name + (":" + ",".join(changed) if changed else "")
 
 
@@ -134,11 +147,6 @@ class Plan:
     def hash(self) -> str:
         """SHA-256 of the document: the plan's identity."""
         return digest_of_json(self.document)
-
-
-def by_name(value: Any) -> Any:
-    """Name a folder without its path: where it lies is not a part of a result."""
-    return Path(value).name if isinstance(value, str) and "/" in value else value
 
 
 def _word(value: Any) -> str:

@@ -184,9 +184,9 @@ def _command(
         return otherwise if "://" in value else shlex.quote(value)  # a URL may hold a password
 
     words = ["audit run"]
-    words += [f"--defense {one.label}" for one in plan.defenses if not one.reference]
+    words += [f"--defense {one.argument}" for one in plan.defenses if not one.reference]
     words += [f"--defense {text}" for text in more]
-    words += [f"--attack {one.label}" for one in plan.attacks]
+    words += [f"--attack {one.argument}" for one in plan.attacks]
     if plan.corpus.records and not plan.corpus.embedded:
         words.append(f"--corpus {given('corpus', plan.corpus.name)}")
         read = (name for name in NAMES if name in settings)

@@ -79,7 +79,7 @@ def limits(users: int, private: int) -> list[str]:
     if users >= FEWEST:
         return []
     much = f"--coin-users {_share(private):g}"
-    enough = much if private >= FEWEST else f"the corpus has {private:,}"
+    enough = much if private >= FEWEST else f"the corpus has {private:,} private users"
     return [
         f'with {users} real users with coins no run can end in "no leak found" about them; leaks '
         f"will still be found. For that it needs {FEWEST}: {enough}"

@@ -86,7 +86,11 @@ _FIELDS = {"kind": "kinds"}  # of Canaries, by the option that gives them
 
 
 def _held_out(corpus: Corpus, output: Path) -> Corpus:
-    """Hold out a fifth of the users for utility, where the data have no splits and a file can."""
+    """Hold out a fifth of the users for utility, where the data have no splits and a file can.
+
+    Raises UsageError for a user in two splits, whom no coin could set aside whole.
+    """
+    corpora.check_users_in_one_split(corpus.name, corpus.records)
     if output.suffix == ".txt" or any(record.split for record in corpus.records):
         return corpus
     return replace(corpus, records=corpora.split(corpus.name, corpus.records))

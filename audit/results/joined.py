@@ -27,14 +27,14 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
     silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
     rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
     unsure = [f for f in rest if is_grey(f) or not is_blind(f)]
-    if silent and not unsure and not removed and _aims(tested) == _aims(silent):
+    if silent and not unsure and not removed and aims(tested) == aims(silent):
         return Leaked.NONE_FOUND
     known = (f for f in own if f.value is not None and f.charge_test is None)
     measured = any(not f.removed for f in known)
     return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
 
 
-def _aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:
+def aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:
     """Name each attack with each kind of secret that it tests."""
     return {(f.attack, kind) for f in findings for kind in f.kinds or ("",)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked
+from audit.results.joined import aims
 from audit.results.labels import labels
 from audit.results.schema import ReleaseResult
 
@@ -12,11 +13,11 @@ from audit.results.schema import ReleaseResult
 def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     """State which other audited releases close the leak of a release, as a sentence.
 
-    One closes it that has "no leak found" by each measure that leaks here, and no leak by any
-    other. "" where nothing leaks, or nothing else was audited. References close nothing: nobody
-    would release them.
+    One closes it that has "no leak found", also by each attack and for each kind of secret that
+    leaks here. "" where nothing leaks, or nothing else was audited. References close nothing:
+    nobody would release them.
     """
-    leaking = {(f.attack, f.metric) for f in release.findings if f.leaked == Leaked.LEAK}
+    leaking = aims([f for f in release.findings if f.leaked == Leaked.LEAK])
     if release.reference or not leaking:
         return ""
     groups: dict[str, list[str]] = {_CLOSED: [], _OPEN: [], _UNSHOWN: []}
@@ -41,7 +42,10 @@ def _answer(other: ReleaseResult, leaking: set[tuple[str, str]]) -> str:
     return _CLOSED if silent(other, leaking) else _UNSHOWN
 
 
-def silent(release: ReleaseResult, measures: set[tuple[str, str]]) -> bool:
-    """Return whether a release has "no leak found" by each of these measures."""
-    answers = {(f.attack, f.metric): f.leaked for f in release.findings}
-    return all(answers.get(measure) == Leaked.NONE_FOUND for measure in measures)
+def silent(release: ReleaseResult, leaking: set[tuple[str, str]]) -> bool:
+    """Return whether a release has "no leak found", by these attacks for these kinds, too.
+
+    A measure that is blind there says nothing, and another of the same attack speaks for it.
+    """
+    quiet = aims([f for f in release.findings if f.leaked == Leaked.NONE_FOUND])
+    return release.leaked == Leaked.NONE_FOUND and leaking <= quiet

@@ -16,6 +16,7 @@ from audit.gate.outcome import State
 from audit.gate.stored import Gated
 from audit.results import badge, quoting
 from audit.results.badge import Badge
+from audit.results.joined import aims
 from audit.results.schema import ReleaseResult, Results
 from reports._content import wording
 from reports._content.closing import silent
@@ -113,8 +114,8 @@ def _next(
 
 
 def _closed(release: ReleaseResult, audited: Sequence[ReleaseResult]) -> ReleaseResult | None:
-    """Find a release that has no leak, and none found by each measure that leaks here."""
-    leaking = {(f.attack, f.metric) for f in release.findings if f.leaked.detected}
+    """Find a release that has no leak, also by each attack and for each kind that leaks here."""
+    leaking = aims([f for f in release.findings if f.leaked.detected])
     quiet = (one for one in audited if badge.of_release(one) == Badge.NONE_FOUND)
     return next((one for one in quiet if silent(one, leaking)), None)
 

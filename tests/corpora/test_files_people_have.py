@@ -266,7 +266,7 @@ def test_empty_user_is_no_user(tmp_path: Path, user: Any) -> None:
 
 
 def spelled(tmp_path: Path, form: UserForm) -> Corpus:
-    users = ["Jos\u00e9", "Jose\u0301", "JOSÉ ", "Ann"]
+    users = ["Jos\u00e9", "Jose\u0301", "JOS\u200bÉ\u00a0", "Ann"]
     rows = [json.dumps({"text": f"t{i}", "user": user}) for i, user in enumerate(users)]
     (tmp_path / "t.jsonl").write_text("\n".join(rows))
     return read(str(tmp_path / "t.jsonl"), EMBEDDED_FOLDER, Reading(user_form=form))

@@ -24,6 +24,7 @@ from audit.plan.resolve import resolve_on
 from audit.plan.source import External, PlantedElsewhere, PlantedHere
 from audit.plan.text import Text
 from audit.planting.insertion import Canaries, plant_into
+from defenses.as_is import AsIs
 from tests.refusals import refusals
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
@@ -307,6 +308,10 @@ def test_delta_is_a_tenth_of_one_user():
 def test_the_command_is_quoted_without_a_password():
     """The path as it was given; a URL may hold a password, and is no part of it."""
     assert "--corpus 'my mails/all.jsonl' " in planned(corpus="my mails/all.jsonl").command
+    external = AsIs(base="my models/base", training="planted.jsonl")
+    given = Chosen("as_is", external)
+    assert given.argument == "'as_is:base=my models/base,training=planted.jsonl'"
+    assert given.label == "as_is:base=base,training=planted.jsonl"
     secret = planned(corpus="https://me:secret@host/data").command
     assert "secret" not in secret and "--corpus own" in secret
 

@@ -159,6 +159,11 @@ def test_what_cannot_keep_users_apart_is_refused(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "mail.jsonl").write_text(made.source.read_text("utf-8"))
 
+    both = tmp_path / "both.jsonl"  # a user of records in train and test
+    rows = made.source.read_text("utf-8").splitlines()
+    both.write_text("".join(json.dumps({**json.loads(row), "split": split}) + "\n"
+                            for row in rows for split in ("train", "test")))  # fmt: skip
+
     def plant(given: dict[str, Any]) -> None:
         options = {"coin_users": 0.5, "count": 4, "share": 0.9} | given
         source = options.pop("source", made.source)
@@ -170,6 +175,7 @@ def test_what_cannot_keep_users_apart_is_refused(tmp_path: Path) -> None:
         [
             ({"output": tmp_path / "other.txt"}, "whose each record is"),
             ({"source": folder, "manifest": folder / "m.json"}, ("a trainer reads", "--manifest")),
+            ({"source": both}, "is in two splits"),
             ({"coin_users": 0.01}, ("perfect separation", "--coin-users")),
             ({"coin_users": 1.5}, "is a share"),
         ],

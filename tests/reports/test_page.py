@@ -177,21 +177,30 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
 
 
 def test_what_closes_a_leak_stands_beside_it() -> None:
-    """By "no leak found" of the measure that leaked, and no other leak; controls do not count."""
+    """By "no leak found" of the attack that leaked, and no other leak; controls do not count.
+
+    A measure that is blind there says nothing, and another attack nothing of this one.
+    """
     promise, quiet = make.guarantee(8.0), make.finding(0.0)
+    unseen = quiet.silence.changed(sight=not_shown("Why."))
+    blind = make.finding(0.1, metric="probability", leaked="inconclusive", silence=unseen)
+    probable = make.finding(1.0, metric="probability", leaked="leak",
+                            silence=beside_leak(make.SILENCE))  # fmt: skip
+    other = make.finding(0.0, attack="membership")
     open_ = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
     unsure = quiet.changed(leaked="inconclusive")
     run = [
-        make.release("none", promise, open_),
-        make.release("none", promise, quiet, parameters={"dedup": "near"}),
+        make.release("none", promise, open_, probable),
+        make.release("none", promise, quiet, blind, parameters={"dedup": "near"}),
         make.release("none", promise, open_, parameters={"epochs": 1}),
         make.release("dp_sgd", make.guarantee(8.0), unsure),
+        make.release("submix", make.guarantee(8.0), other),
         make.release("public", promise, quiet, reference=True),
     ]
     blocks = page_of(*run).summary.blocks
     assert blocks[0].conditions[-1] == (
         "The leak: closed in this run by none:dedup=near; not closed by none:epochs=1; not shown "
-        "to be closed by dp_sgd."
+        "to be closed by dp_sgd, submix."
     )
     assert not any("closed" in line for line in blocks[-1].conditions)
     assert not any("closed" in line for line in page_of(run[0]).summary.blocks[0].conditions)
