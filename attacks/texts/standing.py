@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 from audit.core.corpus import Record
+from audit.core.visible import composed
 
 # a word, or one character of a script that sets no spaces between words
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
@@ -15,8 +17,8 @@ Words = tuple[str, ...]
 
 
 def words_of(text: str) -> Words:
-    """Split a text into words without case, signs and spaces."""
-    return tuple(_WORD.findall(text.casefold()))
+    """Split a text into words without case, signs and spaces, in Unicode's composed form."""
+    return tuple(_WORD.findall(composed(text).casefold()))
 
 
 def whole_words(piece: str) -> Words:
@@ -25,9 +27,14 @@ def whole_words(piece: str) -> Words:
     Fewer words stand in more texts, so what is found to stand nowhere else does stand nowhere else.
     """
     words = words_of(piece)
-    first = 1 if piece[:1].isalnum() else 0
-    last = len(words) - (1 if piece[-1:].isalnum() else 0)
+    first = 1 if _joins(piece[:1]) else 0
+    last = len(words) - (1 if _joins(piece[-1:]) else 0)
     return words[first:last]
+
+
+def _joins(sign: str) -> bool:
+    """Return whether a word may go on at a sign: a letter, a mark on one, or one not seen."""
+    return sign.isalnum() or (bool(sign) and unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf"))
 
 
 def users_of(pieces: Collection[Words], records: Iterable[Record]) -> Mapping[Words, set[str]]:

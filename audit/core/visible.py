@@ -35,6 +35,14 @@ def visible(text: str, longest: int = LONGEST) -> str:
     return "".join(pieces)
 
 
+def composed(text: str) -> str:
+    """Write a text as readers see it: in Unicode's composed form, without invisible signs."""
+    if text.isascii():
+        return text
+    seen = "".join(sign for sign in text if sign.isascii() or unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFC", seen)
+
+
 def code_point(character: str) -> str:
     """Name a character by its code point, as in ‹U+202E›."""
     return f"‹U+{ord(character):04X}›"

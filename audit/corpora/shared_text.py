@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.core.corpus import Record
+from audit.core.visible import composed
 
 RUN = 13  # words in a row that two people write by copying only
 _WORD = re.compile(r"\w+")
@@ -58,7 +59,7 @@ def shared_text(records: Sequence[Record]) -> SharedText:
     users = np.array([number[record.user] for record in own], dtype=np.int64)
     shared, most = _shared(own, users)
     whole: dict[str, set[str]] = {}
-    letters = [_NOT_LETTERS.sub(" ", record.text.casefold()).strip() for record in own]
+    letters = [_NOT_LETTERS.sub(" ", composed(record.text).casefold()).strip() for record in own]
     for record, text in zip(own, letters, strict=True):
         whole.setdefault(text, set()).add(record.user)
     alike = [len(whole[text]) for text in letters]
@@ -77,7 +78,10 @@ def _shared(records: Sequence[Record], users: np.ndarray) -> tuple[np.ndarray, i
     """Return which records hold a run of another user, and the most users of one run."""
     place: dict[str, int] = {}
     words = [
-        [place.setdefault(word, len(place)) for word in _WORD.findall(record.text.casefold())]
+        [
+            place.setdefault(word, len(place))
+            for word in _WORD.findall(composed(record.text).casefold())
+        ]
         for record in records
     ]
     lengths = np.array([len(own) for own in words], dtype=np.int64)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
 
 from audit.core.corpus import Record
+from audit.core.visible import composed
 from audit.corpora.reading import UserForm
 
 
 def folded(user: str) -> str:
     """Fold an id: Unicode's composed form, without case, invisible signs and blanks around it."""
-    seen = "".join(sign for sign in user if unicodedata.category(sign) != "Cf")
-    return unicodedata.normalize("NFC", " ".join(seen.split())).casefold()
+    return " ".join(composed(user).split()).casefold()
 
 
 def in_form(records: Iterable[Record], form: UserForm, notes: dict[str, int]) -> list[Record]:

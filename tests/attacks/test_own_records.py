@@ -269,17 +269,26 @@ def test_form_that_everybody_fills_in_is_no_exhibit() -> None:
 
 @pytest.mark.parametrize(
     ("piece", "words"),
-    [("ing the matter of", ("the", "matter")), (" the matter.", ("the", "matter")), ("x", ())],
+    [
+        ("ing the matter of", ("the", "matter")),
+        (" the matter.", ("the", "matter")),
+        ("x", ()),
+        ("\u200bing the matter of\u00ad", ("the", "matter")),
+        ("\u0301llo the matter o", ("the", "matter")),
+    ],
 )
 def test_words_that_a_cut_divides_do_not_count(piece: str, words: tuple[str, ...]) -> None:
     assert whole_words(piece) == words
 
 
 def test_pieces_are_found_with_every_user_who_wrote_them() -> None:
-    records = [Record("a", "One, two; THREE four five"), Record("b", "> two\n> three\n> four")]
+    quoted = "> two\n> thr\u00adee\n> fo\u200bur"  # as programs for mail break lines and words
+    records = [Record("a", "One, two; THREE four five"), Record("b", quoted)]
     pieces = {words_of("two three four"), words_of("four five"), words_of("three two"), ()}
     assert users_of(pieces, records) == {
         ("two", "three", "four"): {"a", "b"},
         ("four", "five"): {"a"},
         ("three", "two"): set(),
     }
+    (own,) = users_of({words_of("un caf\u00e9 noir")}, [Record("c", "Un cafe\u0301 noir")]).values()
+    assert own == {"c"}
