@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -29,6 +30,7 @@ _READY = 1 << 32  # bytes until then
 _LONGEST = 1 << 24  # bytes of an answer, and
 _ANSWER = 64  # more for each byte of its question
 _MEMORY = 512  # more bytes of memory for each byte of a question
+_LATER = 5.0  # seconds after which a process ends itself, if its starter is gone
 _THREADS = {"MALLOC_ARENA_MAX": "4"}  # each arena takes address space
 
 
@@ -49,7 +51,7 @@ class LimitedProcess(ABC):
         """Return the answer to a question. Raises UsageError, with the reason, without one."""
         with self._turn:
             try:
-                answer = self._answer(json.dumps(question).encode() + b"\n", seconds)
+                answer = self._answer(json.dumps([seconds, question]).encode() + b"\n", seconds)
             except BaseException:  # an interrupt, too: no later answer may be taken for this one's
                 self.close()
                 raise
@@ -138,19 +140,34 @@ def _line(stream: IO[bytes], seconds: float, longest: int) -> bytes:
 def serve(made: Callable[[Any], Callable[[Any], Any]]) -> None:
     """Answer questions until standard input ends. made: makes the answerer of what is told."""
     told, memory = json.loads(sys.stdin.buffer.readline())
+    _end_in(STARTING)
     _limit(_used() + _READY)
     answer = made(told)
     base = _used() + memory
+    _end_in(None)
     print(flush=True)  # ready
     for line in sys.stdin.buffer:
         _limit(base + _MEMORY * len(line))
+        seconds, question = json.loads(line)
+        _end_in(seconds)
         try:
-            said = {"value": answer(json.loads(line))}
+            said = {"value": answer(question)}
         except MemoryError:
             said = {"why": f"it {too_much(memory)}"}
         except BaseException as error:  # it is anybody's code; a panic of Rust is no Exception
             said = {"why": first_line(error)}
+        _end_in(None)
         print(json.dumps(said), flush=True)
+
+
+def _end_in(seconds: float | None) -> None:
+    """Let the system end this process some seconds after its time, or no more with None.
+
+    Whoever asked ends it first, unless that process was killed. No handler: it would wait for the
+    end of what takes too long.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, 0 if seconds is None else seconds + _LATER)
 
 
 def _used() -> int:

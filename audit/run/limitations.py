@@ -17,6 +17,7 @@ from audit.plan.plan import Plan
 from audit.plan.text import Text
 from audit.plugins import registry
 from audit.prepare.run import Run
+from audit.results.badge import NOT_RUN
 from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text
@@ -34,7 +35,7 @@ def not_tested(plan: Plan) -> list[str]:
     foreign = [name for name in registry.names("attacks") if name not in {*run, *fitting}]
     stops = any(getattr(chosen.plugin, "budget", None) for chosen in plan.defenses)
     return [
-        *([f"attacks that were not run: {', '.join(left_out)}"] if left_out else []),
+        *([f"{NOT_RUN}{', '.join(left_out)}"] if left_out else []),
         *([STOPPING] if stops else []),
         *([f"what only other runs can be attacked by: {', '.join(foreign)}"] if foreign else []),
         "secrets other than the planted kinds, and attackers stronger than these attacks",

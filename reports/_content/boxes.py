@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results import badge, quoting, words
-from audit.results.badge import Badge
+from audit.results.badge import NOT_RUN, PERSON, Badge
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, summary, usefulness, wording
-from reports._content.first import NOT_RUN, PERSON, seeded, subject, untried
+from reports._content.first import seeded, subject
 from reports._content.table import Pair
 
 MOST_UNTESTED = 3
@@ -221,6 +221,6 @@ def _not_shown(results: Results, release: ReleaseResult) -> Box:
         f"Not tested: {wording.clip(line.removeprefix(NOT_RUN), 100)}."
         for line in results.not_tested
     ]
-    count = len(untried(results))
+    count = len(badge.untried(results))
     figure = f"{words.count(count, 'attack')} not run" if count else "other attackers"
     return Box("Not shown", figure, [*lines, *left][:MOST_UNTESTED], "untested")

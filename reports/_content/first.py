@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from audit.core.terms import Leaked, Shown, Unit
+from audit.core.terms import Leaked, Shown
 from audit.gate.outcome import State
 from audit.gate.stored import Gated
 from audit.results import badge, quoting
@@ -21,9 +21,7 @@ from audit.results.schema import ReleaseResult, Results
 from reports._content import wording
 from reports._content.closing import silent
 
-NOT_RUN = "attacks that were not run: "
 NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)"
-PERSON = (Unit.USER, Unit.ONE_RECORD)
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
 _STORED = ("source", "noise")  # parameters that say where noise comes from
 
@@ -60,7 +58,7 @@ def verdict(results: Results, releases: Sequence[ReleaseResult], names: Sequence
     return Verdict(
         badge=word,
         about=names[worst] if several else "",
-        sentence=_sentence(word, release, results),
+        sentence=badge.sentence(word, release, results),
         others=f"{len(subjects)} {'settings' if results.sweep else 'releases'}: "
         f"{' · '.join(tally)}" if several else "",
         next=step,
@@ -76,27 +74,6 @@ def _subjects(releases: Sequence[ReleaseResult]) -> list[int]:
 def subject(releases: Sequence[ReleaseResult]) -> int:
     """Return the place of the release that the first screen is about: the worst one."""
     return min(_subjects(releases), key=lambda i: badge.of_release(releases[i]).rank)
-
-
-def _sentence(word: Badge, release: ReleaseResult, results: Results) -> str:
-    if word == Badge.INCONCLUSIVE and release.leaked == Leaked.NOT_MEASURED:
-        return "Not a pass: nothing was measured that could show a leak."
-    if word == Badge.INSIDERS:
-        return f"{word.sentence} For all others: {release.leaked}."
-    left_out = untried(results)
-    if word == Badge.NONE_FOUND and left_out:
-        ran = len({finding.attack for finding in release.findings})
-        tried = f"{ran} of {ran + len(left_out)} attacks {'was' if ran == 1 else 'were'} run"
-        person = release.guarantee.unit in PERSON
-        but = "found no leak" if person else "nothing is promised to a single person"
-        return f"Not cleared yet: {tried}, and {but}."
-    return word.sentence
-
-
-def untried(results: Results) -> list[str]:
-    """List the attacks that could have been run and were not."""
-    lines = (line for line in results.not_tested if line.startswith(NOT_RUN))
-    return next((line.removeprefix(NOT_RUN).split(", ") for line in lines), [])
 
 
 def _next(
@@ -119,7 +96,7 @@ def _next(
         return _defended(results, release)
     if word == Badge.INCONCLUSIVE:
         return _earn(release), _with_references(results.reproduce)
-    if untried(results):
+    if badge.untried(results):
         return "Run the other attacks; then hold the result by a gate.", _with(
             results.reproduce, "--attack", "all"
         )
