@@ -194,6 +194,7 @@ GGUF: dict[str, tuple[bytes, str]] = {
     "a long text": (header(setting(b"x", 8, number(1 << 60))), "cut short"),
     "a long array": (header(setting(b"x", 9, array(4, 1 << 20))), "cut short"),
     "an array of zeros": (header(setting(b"x", 9, array(0, 3 << 20, bytes(3 << 20)))), "values"),
+    "a long token": (header(setting(b"x", 9, array(8, 1, number(5000) + bytes(5000)))), "a token"),
     "arrays in arrays": (header(setting(b"x", 9, array(9, 1) * 9)), "unknown type"),
     "another type": (header(setting(b"x", 99, b"")), "unknown type"),
     "many blocks": (header(setting(b"a.block_count", 4, number(1 << 30, 4))), "blocks"),
