@@ -163,7 +163,7 @@ def test_what_is_not_read_whole_is_refused(tmp_path: Path, cache: Path) -> None:
         [
             (torn, "does not fit its architecture (missing_keys: "),
             (more, "transformers does not read it whole"),
-            (empty, "not a valid GGUF file"),
+            (empty, "not a valid GGUF file (it is cut short)"),
             (tmp_path, "holds 3 GGUF files; give one"),
         ],
     )
