@@ -218,11 +218,6 @@ class ReleaseResult(Strict):
         default=None, description='the conditions of "no leak found"; null: not examined'
     )
 
-    @property
-    def again(self) -> str:
-        """Return the command that gives these results again; "" where they state another one."""
-        return own(self.reproduce)
-
     _each_once = when_read(lambda r: check_once((f.attack, f.metric) for f in r.findings))
 
 
