@@ -11,10 +11,10 @@ from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
 STATED = "as stated by"  # in a contact that rests on what a user stated of the training
 NO_REFERENCES = (
-    "No reference models were run, so a null result is uninformative; run without --no-references."
+    "There is nothing to compare with: the reference models were left out; run it again with them."
 )
 NO_CONTROL = (
-    "The undefended model did not leak by this measure, so a null result is uninformative; train "
+    "Not even the undefended model leaked by this measure, so finding nothing shows nothing; train "
     "longer, or plant more copies."
 )
 _UNKNOWN = "Nothing shows that the planted secrets reached the measured weights."

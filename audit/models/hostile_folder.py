@@ -146,8 +146,8 @@ def check_adapter_settings(file: Path, widest: int) -> None:
     for name, value in {**sizes, **(ranks if isinstance(ranks, dict) else {})}.items():
         if isinstance(value, int | float) and value > widest:
             raise UsageError(
-                f"{file}: {name} is {value:,}, and its weights have {widest:,} rows, so the "
-                "adapter does not fit its base; save it again with PEFT"
+                f"{file}: {name} is {value:,}, and its weights have {widest:,} rows, so it "
+                "does not fit its base; save the adapter again with PEFT"
             )
     if settings.get("megatron_config") or settings.get("megatron_core") not in (None, _MEGATRON):
         raise UsageError(f"{file}: names a module of Megatron, which is never imported")

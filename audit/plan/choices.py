@@ -48,14 +48,20 @@ def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Cho
 def attacks(texts: Sequence[str], written: bool, planted: AbstractSet[str]) -> tuple[Chosen, ...]:
     """Build what `--attack` names. Raises UsageError.
 
-    `all` is every attack on one of the planted kinds of secrets; those on texts only where
-    `written`, which means that only texts are released.
+    `all` is what `fitting` lists.
     """
     if not texts:
         raise UsageError("no attack is named; add --attack NAME, or --attack all")
     texts = _all(texts, "attacks", lambda attack: _fits(attack, written, planted))
     built = [registry.build("attacks", text, Attack, {}) for text in texts]  # type: ignore[type-abstract]
     return _once([Chosen(name, attack) for name, attack in built], "attack")
+
+
+def fitting(written: bool, planted: AbstractSet[str]) -> Sequence[str]:
+    """List every attack on one of the planted kinds of secrets; those on texts only where
+    `written`, which means that only texts are released.
+    """
+    return _all(["all"], "attacks", lambda attack: _fits(attack, written, planted))
 
 
 def _fits(attack: type[Attack], written: bool, planted: AbstractSet[str]) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from audit.core.terms import Leaked, OnClaim
+from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results.schema import Cell, FindingResult, ReleaseResult, Results
 
+NOT_RUN = "attacks that were not run: "  # begins what was not tested
+PERSON = (Unit.USER, Unit.ONE_RECORD)
 Joined = ReleaseResult | Cell
 
 
@@ -106,8 +108,34 @@ def audited(results: Results) -> Sequence[Joined]:
 
 def line(results: Results) -> str:
     """Write the verdict of a run with its sentence, for a terminal."""
-    verdict = of_results(results)
-    return f"{verdict}: {verdict.sentence}"
+    verdict, subjects = of_results(results), audited(results)
+    if not subjects:
+        return f"{verdict}: {verdict.sentence}"
+    worst = min(subjects, key=lambda one: of_release(one).rank)
+    release = worst if isinstance(worst, ReleaseResult) else results.releases[worst.releases[0]]
+    return f"{verdict}: {sentence(verdict, release, results)}"
+
+
+def sentence(verdict: Badge, release: ReleaseResult, results: Results) -> str:
+    """Say what the verdict means for whoever would ship a release, in at most twenty words."""
+    if verdict == Badge.INCONCLUSIVE and release.leaked == Leaked.NOT_MEASURED:
+        return "Not a pass: nothing was measured that could show a leak."
+    if verdict == Badge.INSIDERS:
+        return f"{verdict.sentence} For all others: {release.leaked}."
+    left_out = untried(results)
+    if verdict == Badge.NONE_FOUND and left_out:
+        ran = len({finding.attack for finding in release.findings})
+        tried = f"{ran} of {ran + len(left_out)} attacks {'was' if ran == 1 else 'were'} run"
+        person = release.guarantee.unit in PERSON
+        but = "found no leak" if person else "nothing is promised to a single person"
+        return f"Not cleared yet: {tried}, and {but}."
+    return verdict.sentence
+
+
+def untried(results: Results) -> list[str]:
+    """List the attacks that could have been run and were not."""
+    lines = (line for line in results.not_tested if line.startswith(NOT_RUN))
+    return next((line.removeprefix(NOT_RUN).split(", ") for line in lines), [])
 
 
 def _rank(verdict: Badge) -> int:

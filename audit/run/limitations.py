@@ -12,26 +12,32 @@ from audit.findings.controls import ELSEWHERE, is_served
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.loose_delta import loose_delta
 from audit.findings.verdict import leaks
+from audit.plan import choices
 from audit.plan.plan import Plan
 from audit.plan.text import Text
 from audit.plugins import registry
 from audit.prepare.run import Run
+from audit.results.badge import NOT_RUN
 from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text
 from audit.silence import serving, weights
 
+STOPPING = "what an attacker learns from the moment at which a release stops answering"
 CLOSES = "what may close the leak, trained on the same text beside it: "
 
 
 def not_tested(plan: Plan) -> list[str]:
     """List what no finding of the run is about."""
     run = {chosen.name for chosen in plan.attacks}
-    left_out = [name for name in registry.names("attacks") if name not in run]
-    lines = [f"attacks that were not run: {', '.join(left_out)}"] if left_out else []
+    fitting = choices.fitting(plan.text is not None, plan.source.kinds)
+    left_out = [name for name in fitting if name not in run]
+    foreign = [name for name in registry.names("attacks") if name not in {*run, *fitting}]
+    stops = any(getattr(chosen.plugin, "budget", None) for chosen in plan.defenses)
     return [
-        *lines,
-        "what an attacker learns from the moment at which a release stops answering",
+        *([f"{NOT_RUN}{', '.join(left_out)}"] if left_out else []),
+        *([STOPPING] if stops else []),
+        *([f"what only other runs can be attacked by: {', '.join(foreign)}"] if foreign else []),
         "secrets other than the planted kinds, and attackers stronger than these attacks",
         "a release that knows planted text by more than its words, such as repeated numbers, new "
         "users or a seed that its author had",

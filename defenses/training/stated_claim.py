@@ -100,7 +100,7 @@ def _guarantee(
         release="model",
         basis="worst case",
         theorem=theorem,
-        conditions=(f"the model was trained {how}", *more),
+        conditions=(f"assumed, not checked: the model was trained {how}", *more),
         accounting=None if mechanism is None else to_table(mechanism, delta),
     )
 

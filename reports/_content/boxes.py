@@ -9,15 +9,13 @@ from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results import badge, quoting, words
-from audit.results.badge import Badge
+from audit.results.badge import NOT_RUN, PERSON, Badge
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, summary, usefulness, wording
-from reports._content.first import NOT_RUN, seeded, subject
+from reports._content.first import seeded, subject
 from reports._content.table import Pair
 
 MOST_UNTESTED = 3
-_PERSON = (Unit.USER, Unit.ONE_RECORD)
-_NEEDED = 0.8  # the probability that `Power.needed` stands for where it is null
 _LARGE = 20.0  # nats; a factor of half a billion says no more than the figure
 
 
@@ -55,7 +53,7 @@ def _promised(release: ReleaseResult) -> Box:
     if math.isinf(claim.epsilon):
         return Box("Promised", "nothing", ["No ε protects anybody."], "promised")
     value = f"ε = {words.epsilon(claim.epsilon)}"
-    person = claim.unit in _PERSON
+    person = claim.unit in PERSON
     lines = [] if person else ["Nothing is promised per person."]
     lines += ["A part is a group of users."] if claim.unit == Unit.PART else []
     lines.append(_tested(release))
@@ -73,11 +71,12 @@ def _meaning(claim: GuaranteeResult) -> str:
     """State what ε allows: a factor of probabilities, unless it is a Rényi divergence."""
     if claim.alpha is not None or claim.epsilon is None or claim.epsilon > _LARGE:
         return f"The smaller ε, the less one {claim.unit} can change what is released."
-    factor = words.at_most(math.exp(claim.epsilon))
-    but = " (but for δ)" if claim.delta else ""
+    factor = words.at_most(math.exp(claim.epsilon), 2)
+    but = " (δ aside)" if claim.delta else ""
+    weak = "; with ε = 1 it would be 2.8" if claim.epsilon >= 2 else ""
     return (
         f"It promises that one {claim.unit} makes no outcome more than {factor} times as "
-        f"likely{but}."
+        f"likely{but}{weak}."
     )
 
 
@@ -113,7 +112,8 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
         return Box("Leaked", "not measured", ["No attack got an answer."], "found")
     figure, what = _figure(worst)
     if badge.of_finding(worst) == Badge.INCONCLUSIVE:
-        return Box("Leaked", "no answer", [f"{figure} {what}", "It shows nothing here."], "found")
+        shows = "This does not show that nothing leaks."
+        return Box("Leaked", "no answer", [f"{figure} {what}", shows], "found")
     also = dict.fromkeys(f.attack for f in release.findings if f.leaked == worst.leaked)
     others = [wording.spelled(attack) for attack in also if attack != worst.attack]
     lines = [what, *_distinct(worst, release)]
@@ -121,8 +121,7 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
         lines.append(f"Also by {', '.join(others)}.")
     if worst.leaked == Leaked.INSIDERS:
         lines.append("Only for those who read more than the release gives.")
-    beside = _undefended(worst, release, releases)
-    lines += [f"Undefended: {beside}."] if beside else []
+    lines += _beside(worst, release, releases)
     lines.append(_sure(worst))
     return Box("Leaked", figure, [line for line in lines if line], "found")
 
@@ -133,7 +132,7 @@ def _figure(finding: FindingResult) -> Pair:
     name = f"by {wording.spelled(finding.attack)} ({metric})"
     if finding.k is not None:
         unit = finding.unit.removeprefix("share of ")
-        what = "generations were a planted secret" if unit == "generations" else unit
+        what = "generated texts held a planted secret" if unit == "generations" else unit
         return f"{finding.k:,} of {finding.n:,}", f"{what}, {name}."
     if finding.value is None:
         return "a leak", f"known within bounds only, {name}."
@@ -141,7 +140,8 @@ def _figure(finding: FindingResult) -> Pair:
     if finding.unit == "AUC":
         return (
             f"AUC {value}",
-            f"of at most 1, where all planted people are told apart; 0.5 is chance; {name}.",
+            f"of at most 1, where it is told of each planted person who was trained on; 0.5 is "
+            f"chance; {name}.",
         )
     if finding.unit == "bits":
         return f"{value} bits", f"1 bit is chance; {name}."
@@ -152,31 +152,34 @@ def _distinct(finding: FindingResult, release: ReleaseResult) -> list[str]:
     """Count the planted secrets that came up, beside the generations that held one."""
     for one in release.findings:
         if (one.attack, one.metric) == (finding.attack, "recall") and one.k is not None and one.k:
-            return [f"{one.k:,} of {one.n:,} planted secrets came up."]
+            return [f"{one.k:,} of the {one.n:,} planted secrets came up."]
     return []
 
 
-def _undefended(
+def _beside(
     finding: FindingResult, release: ReleaseResult, releases: Sequence[ReleaseResult]
-) -> str:
-    other = summary.control_of(release, "positive control", releases)
-    values = (_figure(one)[0] for one in quoting.alike(finding, other) if one.value is not None)
-    return next(values, "")
+) -> list[str]:
+    """Write the same measure of the defense's own models, and of the undefended one."""
+    lines = []
+    for role, head, _ in summary.CONTROLS[:2]:
+        other = summary.control_of(release, role, releases)
+        values = [one for one in quoting.alike(finding, other) if one.value is not None]
+        lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]
+    return lines
 
 
 def _sure(finding: FindingResult) -> str:
     """State how sure the answer is: how rare a leak is by chance, or what would be noticed."""
     if finding.leaked.detected:
-        known = [p for p in (finding.adjusted_p, finding.guesses_p) if p is not None]
-        p = max(min(known, default=1.0), 1e-6)
-        return f"How sure: chance does this in 1 of {int(1 / p):,} runs at most." if p < 1 else ""
+        chance = wording.by_chance(finding)
+        return f"How sure: {chance}." if chance else ""
     if finding.leaked != Leaked.NONE_FOUND:
         return "How sure: no answer either way."
-    rate = finding.power.detectable_rate
-    if rate is not None and finding.k is not None:
-        runs = words.share(finding.power.needed or _NEEDED)
-        return f"How sure: {words.share(rate)} of tries would be noticed in {runs} of such runs."
-    return "" if finding.silence is None else finding.silence.reach.by
+    return "" if finding.silence is None else f"How sure: {_lower(finding.silence.reach.by)}"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
@@ -191,13 +194,16 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     line = f"Perplexity {words.number(own.value)}{of}; lower is better."
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
-    lines = [f"Its budget ended after {s.answered:,} of {s.queries:,} tokens." for s in stops[:1]]
+    lines = [
+        f"Its budget ended after {s.answered:,} of {s.queries:,} tokens of it; then it is silent."
+        for s in stops[:1]
+    ]
     if share is None:
         return Box("Cost", "not compared", [line, *lines], "releases")
     if release.defense == "none" and not release.parameters:
-        return Box("Cost", "none", ["It has no protection that could cost.", line], "releases")
+        return Box("Cost", "no defense", ["So nothing was paid for one.", line], "releases")
     figure = f"{usefulness.written(share)} of gain kept"
-    gain = "Gain: the fall of the log-perplexity by training on the text."
+    gain = "Gain: the fall of the logarithm of the perplexity by training on the text."
     return Box("Cost", figure, [gain, line, *lines], "releases")
 
 
@@ -205,13 +211,16 @@ def _not_shown(results: Results, release: ReleaseResult) -> Box:
     """Name what no figure of the page says anything about."""
     counted = Counter(f.leaked for f in release.findings if f.charge_test is None)
     open_, unmeasured = counted[Leaked.INCONCLUSIVE], counted[Leaked.NOT_MEASURED]
-    lines = [f"{words.count(open_, 'measure')} inconclusive."] if open_ else []
-    lines += [f"{words.count(unmeasured, 'measure')} not made."] if unmeasured else []
+    lines = [f"{words.count(open_, 'measure')} of the attacks run: inconclusive."] if open_ else []
+    lines += (
+        [f"{words.count(unmeasured, 'measure')} of the attacks run: not made."]
+        if unmeasured
+        else []
+    )
     left = [
         f"Not tested: {wording.clip(line.removeprefix(NOT_RUN), 100)}."
         for line in results.not_tested
     ]
-    attacks = [line for line in results.not_tested if line.startswith(NOT_RUN)]
-    count = len(attacks[0].removeprefix(NOT_RUN).split(",")) if attacks else 0
+    count = len(badge.untried(results))
     figure = f"{words.count(count, 'attack')} not run" if count else "other attackers"
     return Box("Not shown", figure, [*lines, *left][:MOST_UNTESTED], "untested")

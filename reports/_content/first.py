@@ -20,7 +20,6 @@ from audit.results.schema import ReleaseResult, Results
 from reports._content import wording
 from reports._content.closing import silent
 
-NOT_RUN = "attacks that were not run: "
 NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)"
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
 _STORED = ("source", "noise")  # parameters that say where noise comes from
@@ -58,7 +57,7 @@ def verdict(results: Results, releases: Sequence[ReleaseResult], names: Sequence
     return Verdict(
         badge=word,
         about=names[worst] if several else "",
-        sentence=_sentence(word, release),
+        sentence=badge.sentence(word, release, results),
         others=f"{len(subjects)} {'settings' if results.sweep else 'releases'}: "
         f"{' · '.join(tally)}" if several else "",
         next=step,
@@ -74,14 +73,6 @@ def _subjects(releases: Sequence[ReleaseResult]) -> list[int]:
 def subject(releases: Sequence[ReleaseResult]) -> int:
     """Return the place of the release that the first screen is about: the worst one."""
     return min(_subjects(releases), key=lambda i: badge.of_release(releases[i]).rank)
-
-
-def _sentence(word: Badge, release: ReleaseResult) -> str:
-    if word == Badge.INCONCLUSIVE and release.leaked == Leaked.NOT_MEASURED:
-        return "Not a pass: nothing was measured that could show a leak."
-    if word == Badge.INSIDERS:
-        return f"{word.sentence} For all others: {release.leaked}."
-    return word.sentence
 
 
 def _next(
@@ -104,8 +95,7 @@ def _next(
         return _defended(results, release)
     if word == Badge.INCONCLUSIVE:
         return _earn(release), _with_references(results.again)
-    missing = any(line.startswith(NOT_RUN) for line in results.not_tested)
-    if missing:
+    if badge.untried(results):
         return "Run the other attacks; then hold the result by a gate.", _with(
             results.again, "--attack", "all"
         )
@@ -180,10 +170,14 @@ def _warnings(
         yield "the data are the demo's, so this is no answer about another model"
     audited = [release for release in releases if not release.reference]
     if any(map(seeded, audited)):
-        yield "noise comes from a stored seed: whoever has it can take the noise away"
+        yield (
+            "noise comes from a stored seed, and whoever has it can take the noise away: for a "
+            "release use the system's noise"
+        )
     yield from _controls(releases)
     if gated is None:
-        yield NO_GATE
+        bad = any(badge.of_release(release).rank < Badge.PERMITTED.rank for release in audited)
+        yield from () if bad else (NO_GATE,)
     elif gated.state != State.PASS:
         yield gated.headline
 

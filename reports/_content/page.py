@@ -120,7 +120,7 @@ def build(results: Results, gated: Gated | None = None) -> Page:
 def _title(results: Results, subjects: list[str]) -> str:
     """Name what was audited: the defenses, or the model that others trained, and the corpus."""
     model = results.plan.get("finished")
-    plain = ["an unprotected model (none)" if name == "none" else name for name in subjects]
+    plain = ["an undefended model (none)" if name == "none" else name for name in subjects]
     named = f"the model “{model.get('name', '')}”" if isinstance(model, dict) else ", ".join(plain)
     on = wording.clip(results.corpus.name, 60)
     return f"Privacy audit of {wording.clip(named, 80)} on {on}"

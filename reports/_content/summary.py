@@ -22,12 +22,27 @@ from reports._content.strip import Strip, strip
 from reports._content.worst import rank
 
 MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
+ALL_SHOWN = "Finding nothing would count here: contact, sight and reach are shown."
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
 # The roles of references, in which "{}" is the audited defense, and their columns.
-_CONTROLS = (
-    ("positive control of {}", "Unprotected", "its own models without the protection"),
-    ("positive control", "Undefended", "a model trained on the text as it is"),
+CONTROLS = (
+    (
+        "positive control of {}",
+        "Protection off",
+        "the models of the defense, read without what protects them",
+    ),
+    (
+        "positive control",
+        "Undefended",
+        "one model trained on the same text without any defense (none)",
+    ),
     ("null control", "Public", "a model that never saw the text"),
+)
+_MEANINGS = (
+    "Black line: the same measure of the undefended model.",
+    "Grey band: twins, people like those planted who were not trained on.",
+    "Blind: the same test by the words alone, without the model.",
+    "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%).",
 )
 
 
@@ -106,12 +121,16 @@ class Overview:
 
 @dataclass(frozen=True)
 class Summary:
-    """The table; controls: the heads of its columns of controls, the twins first."""
+    """The table; controls: the heads of its columns of controls, the twins first.
+
+    legend: what its marks and bands mean, of those that it has.
+    """
 
     controls: list[str]
     blocks: list[Block]
     note: str
     overview: Overview = field(default_factory=lambda: Overview([], []))
+    legend: list[str] = field(default_factory=list)
 
 
 def summary(results: Results, names: list[str]) -> Summary:
@@ -122,7 +141,7 @@ def summary(results: Results, names: list[str]) -> Summary:
     present = (
         []
         if many
-        else [c for c in _CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
+        else [c for c in CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
     )
     heads = ["Twins", *(head for _, head, _ in present)]
     roles = [role for role, *_ in present]
@@ -130,7 +149,20 @@ def summary(results: Results, names: list[str]) -> Summary:
     meanings = [f"{head}: {meaning}." for _, head, meaning in present]
     notes = [_note(releases, meanings), *unmeasured.sentences(releases, names)]
     seen = _overview(releases, names, places) if many else Overview([], [])
-    return Summary(heads, blocks, " ".join(notes), seen)
+    return Summary(heads, blocks, " ".join(notes), seen, _legend(blocks))
+
+
+def _legend(blocks: Sequence[Block]) -> list[str]:
+    """Explain the marks of the strips and the notes beside the twins, those that are there."""
+    rows = [row for block in blocks for row in block.rows]
+    strips = [row.strip for row in rows if row.strip is not None]
+    there = (
+        any(one.undefended is not None for one in strips),
+        any(one.twins is not None for one in strips),
+        any(value.aside for row in rows for value in row.controls),
+        not all(one.mark for one in strips),
+    )
+    return [meaning for meaning, used in zip(_MEANINGS, there, strict=True) if used]
 
 
 def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
@@ -232,7 +264,7 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
         shown = silence.contact.state == Shown.SHOWN  # a leak needs no contact to be believed
         return [*([_condition("Contact", silence.contact)] if shown else []), *closes]
     missing = next((n for n, link in links.items() if link.state == Shown.NOT_SHOWN), "")
-    first = _condition(missing, links[missing]) if missing else "Contact, sight and reach: shown."
+    first = _condition(missing, links[missing]) if missing else ALL_SHOWN
     if sum(not one.reference for one in releases) > MOST_SPELLED:
         return [first, *closes]
     return [first, *(_condition(n, link) for n, link in links.items() if n != missing), *closes]
@@ -374,6 +406,8 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
             most = words.at_most(power.largest_epsilon)
             return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
         return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"
+    if finding.leaked.detected:
+        return wording.by_chance(finding)
     return ""
 
 

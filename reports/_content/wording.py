@@ -27,13 +27,13 @@ _PHRASES = (
 # The project's own defenses in plain words, each a few; others go by their name.
 DEFENSES = {
     "as_is": "a model as its trainer made it",
-    "blacklist": "an unprotected model whose private values are masked in its answers",
+    "blacklist": "an undefended model whose private values are masked in its answers",
     "capped_submix": "models of parts of the users, mixed within a fixed charge",
     "dp_sgd": "training with clipped, noised gradients",
     "gnmax": "models of parts of the users, which vote on each word",
     "invisible_ink": "a public model nudged by models of parts of the users",
     "invisible_ink_prompts": "a public model nudged by private texts in its prompts",
-    "none": "training without protection",
+    "none": "training without any defense",
     "pmixed": "models of parts of the users, clipped to the public one",
     "public": "the public model, untouched",
     "redaction": "training on text whose private characters are masked",
@@ -76,6 +76,19 @@ def answer(finding: FindingResult) -> str:
     if finding.stronger_than_release:
         return f"{finding.leaked}, with more access than the release gives"
     return str(finding.leaked)
+
+
+def by_chance(finding: FindingResult) -> str:
+    """State how rare a detected leak is by chance; empty where no p-value is below 1."""
+    known = [p for p in (finding.adjusted_p, finding.guesses_p) if p is not None]
+    runs = int(1 / max(min(known, default=1.0), 1e-6))
+    return f"chance does this in 1 of {_rounded(runs):,} runs at most" if runs > 1 else ""
+
+
+def _rounded(count: int) -> int:
+    """Round down to two digits, where more say nothing."""
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    return count // step * step
 
 
 def per_unit(unit: str, relation: str) -> str:

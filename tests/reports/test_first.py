@@ -81,6 +81,10 @@ def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
 def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     box = boxes(audited(make.finding(0.4, leaked="leak")))["Leaked"]
     assert box.figure == "40 of 100" and "Undefended: 96 of 100." in box.lines
+    bare = reference("dp_sgd_unprotected", "positive control of dp_sgd", 3.0, 0.01)
+    subject, *others = audited().releases
+    lines = boxes(make.run(subject, bare, *others))["Leaked"].lines
+    assert lines[1:3] == ["Protection off: 1 of 100.", "Undefended: 96 of 100."]
     assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
         "not measured"
     )
@@ -92,12 +96,8 @@ def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
         ({"leaked": "leak", "adjusted_p": 0.02}, "chance does this in 1 of 50 runs at most."),
         ({"leaked": "leak", "adjusted_p": 0.02, "guesses_p": 1e-9}, "1 of 1,000,000 runs"),
         ({"leaked": "leak to insiders", "adjusted_p": 0.03}, "1 of 33 runs"),
-        ({"leaked": "inconclusive"}, "It shows nothing here."),
-        (
-            {"power": Power(detectable_rate=0.048, n=100)},
-            "4.8\u00a0% of tries would be noticed in 80\u00a0% of such runs.",
-        ),
-        ({}, "If one person in four leaked wholly"),
+        ({"leaked": "inconclusive"}, "This does not show that nothing leaks."),
+        ({"power": Power(detectable_rate=0.048, n=100)}, "How sure: if one person in four"),
     ],
 )
 def test_box_says_how_sure_the_answer_is(changes: dict[str, Any], sure: str) -> None:
@@ -130,6 +130,7 @@ def test_strip_names_what_speaks_against_relying_on_it() -> None:
     assert warned(own, Gated(State.PASS, "gate: PASS (1 passed)")) == ""
     assert warned(own, Gated(State.FAIL, "gate: FAIL (1 failed)")) == "gate: FAIL (1 failed)"
     assert warned(own) == first.NO_GATE
+    assert warned(audited(make.finding(0.9, leaked="leak")).changed(corpus=own.corpus)) == ""
     subject, *others = own.releases
     for name in ("source", "noise"):
         seeded = subject.changed(parameters={name: "seed"})
@@ -164,6 +165,10 @@ def test_next_step_suits_the_verdict() -> None:
     assert told(audited()).command == "audit gate DIR"
     rest = audited().changed(not_tested=["attacks that were not run: copies, ngram"])
     assert told(rest).command == "audit run --attack all --defense submix"
+    assert told(rest).sentence == "Not cleared yet: 1 of 3 attacks was run, and found no leak."
+    (part,) = (told(run.changed(not_tested=rest.not_tested)) for run in [audited(unit=Unit.PART)])
+    assert part.sentence.endswith("nothing is promised to a single person.")
+    assert told(audited()).sentence == Badge.NONE_FOUND.sentence
 
 
 def test_badge_of_the_page_is_that_of_the_results() -> None:

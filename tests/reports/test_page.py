@@ -161,15 +161,15 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     quiet, none = make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)), not_shown("Why.")
     (block,) = page_of(quiet).summary.blocks
     assert [line.split(".")[0] for line in block.conditions] == [
-        "Contact, sight and reach: shown", "Contact: shown", "Sight: shown", "Reach: shown",
+        summaries.ALL_SHOWN.rstrip("."), "Contact: shown", "Sight: shown", "Reach: shown",
     ]  # fmt: skip
     blind = quiet.changed(silence=quiet.silence.changed(sight=none))
     (block,) = page_of(blind).summary.blocks
     assert block.conditions[0] == "Sight: not shown. Why." and len(block.conditions) == 3
     many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
     lines = [block.conditions for block in page_of(*many).summary.blocks]
-    assert lines == [["Contact, sight and reach: shown."], ["Sight: not shown. Why."],
-                     ["Contact, sight and reach: shown."]]  # fmt: skip
+    assert lines == [[summaries.ALL_SHOWN], ["Sight: not shown. Why."],
+                     [summaries.ALL_SHOWN]]  # fmt: skip
     found = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
     leak = make.release("none", make.guarantee(8.0), found)
     assert [line[:14] for line in page_of(leak).summary.blocks[0].conditions] == ["Contact: shown"]

@@ -19,6 +19,7 @@ from tests import chat, command_line, exports
 
 PROJECT = Path(__file__).parents[2]
 PEOPLE = {"mail.mbox": 160, "tickets.csv": 110, "chats.json": 110}
+LONGEST = pytest.param("chats.json", marks=pytest.mark.full)  # it trains on a model of its own
 
 
 def commands(source: str) -> list[str]:
@@ -55,7 +56,7 @@ class Followed:
         return read
 
 
-@pytest.fixture(scope="module", params=PEOPLE)
+@pytest.fixture(scope="module", params=["mail.mbox", "tickets.csv", LONGEST])
 def audited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Followed:
     source = str(request.param)
     folder, left = tmp_path_factory.mktemp("export"), dict[str, Any]()

@@ -101,7 +101,7 @@ def test_variable_is_as_before_once_processes_are_started(monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray")
-@pytest.mark.parametrize("workers", ["2", "ray"])
+@pytest.mark.parametrize("workers", ["2", pytest.param("ray", marks=pytest.mark.full)])
 def test_whole_run_in_a_strangers_checkout(checkout: Path, workers: str) -> None:
     (checkout / "plan.toml").write_text(
         'defense = ["submix:k=2"]\nattack = ["extraction:generations=5"]\n'

@@ -269,7 +269,7 @@ def killed(base: ModelFolder, one: Task, name: str, last: int) -> int:
     return ran.returncode
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_training_survives_many_kills(base: ModelFolder, whole: Any, tmp_path: Path) -> None:
     names = ("none", "dp_sgd")
     tasks = [task(base, name, tmp_path) for name in names]

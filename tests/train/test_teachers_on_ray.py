@@ -177,6 +177,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @needs_ray
 @pytest.mark.slow
 class TestRay:
+    @pytest.mark.full
     def test_only_answers_come_back(
         self, here: Any, alone: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -281,7 +282,7 @@ def alive(process: Any) -> bool:
 
 
 @needs_ray
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("then", ["clean", "next run"])
 def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> None:
     """Killed while teachers train; what it left goes at once, though Ray's processes still end."""

@@ -302,6 +302,7 @@ class TestRay:
         assert done == ["first", "member 1", "member 2", "member 3"]
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.full
     def test_a_lost_worker_costs_one_task_some_time(
         self, here: Any, base: ModelFolder, tmp_path: Path
     ) -> None:
@@ -461,7 +462,7 @@ def test_a_dying_server_is_asked_again(deaths: int, monkeypatch: pytest.MonkeyPa
 
 
 @needs_ray
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_cluster_gives_the_same_bytes(tmp_path: Path, alone: dict[str, bytes]) -> None:
     import tempfile
 

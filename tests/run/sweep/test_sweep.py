@@ -640,7 +640,7 @@ def test_finished_seeds_are_not_run_again(done: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.3, 0.7])
+@pytest.mark.parametrize("share", [0.3, pytest.param(0.7, marks=pytest.mark.full)])
 def test_killed_at_any_moment_it_resumes_to_the_same_results(
     done: Path, tmp_path: Path, share: float
 ) -> None:
