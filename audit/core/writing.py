@@ -148,6 +148,16 @@ def new_folder(path: Path) -> Iterator[Path]:
                 shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def alone(path: Path, near: Path) -> Iterator[Path]:
+    """Yield a link to a file in a private folder beside `near`, for a library that reads what lies
+    beside a file, too. It is removed when the block ends."""
+    with new_folder(near) as folder:
+        link = folder / path.name
+        link.symlink_to(path.resolve())
+        yield link
+
+
 def remove_folder(path: Path) -> None:
     """Remove a folder with all that is in it; nothing where there is none. A link is refused."""
     if os.path.lexists(path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
 from audit.gate.render import markdown
 from audit.results import foreign
+from audit.results.commands import own
 from audit.results.folder import run_record
 from audit.results.schema import Results
 
@@ -42,11 +42,7 @@ def _check_complete(folder: Path, status: str) -> None:
 def _again(folder: Path) -> str:
     """Name the command that resumes a run: its own, where its folder holds no other kind."""
     stated = str((run_record(folder) or {}).get("command", ""))
-    with contextlib.suppress(ValueError):  # of quotes that do not close
-        words = shlex.split(stated)
-        if words[:2] in (["audit", "run"], ["audit", "sweep"]) and shlex.join(words) == stated:
-            return stated
-    return f"the command that started it, and --output {shlex.quote(str(folder))}"
+    return own(stated) or f"the command that started it, and --output {shlex.quote(str(folder))}"
 
 
 def _status(folder: Path) -> str:

@@ -18,7 +18,7 @@ from transformers import logging
 from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
-from audit.core.writing import make_folder, move, new_folder, write_atomically
+from audit.core.writing import alone, make_folder, move, new_folder, write_atomically
 from audit.models.gguf_header import check_header
 
 NOTE = "gguf.json"  # in an unpacked folder: what its file was
@@ -52,8 +52,8 @@ def unpacked(file: Path) -> Path:
     if not (folder / NOTE).is_file():
         precision, numbers = _header(file)
         make_folder(folder.parent, private=True)
-        with new_folder(folder) as private:
-            _unpack(file, private, numbers)
+        with new_folder(folder) as private, alone(file, folder) as single:
+            _unpack(file, single, private, numbers)
             note = json.dumps({"precision": precision, "sha256": digest})
             write_atomically(private / NOTE, note, private=True)
             if not folder.exists():  # else another process was faster
@@ -91,7 +91,9 @@ def _header(file: Path) -> tuple[str, int]:
     return ", ".join(rounded), numbers
 
 
-def _unpack(file: Path, to: Path, numbers: int) -> None:
+def _unpack(file: Path, single: Path, to: Path, numbers: int) -> None:
+    """Unpack a file. single: the same in a folder without others, which an adapter_config.json
+    would lead to another model. Raises UsageError."""
     import torch
     import transformers
 
@@ -106,8 +108,8 @@ def _unpack(file: Path, to: Path, numbers: int) -> None:
         named["quantization_config"] = transformers.GgufConfig(dequantize=True)
     auto: Any = transformers.AutoModelForCausalLM
     try:
-        model, report = auto.from_pretrained(file.parent, **where, **named)
-        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(file.parent, **where)
+        model, report = auto.from_pretrained(single.parent, **where, **named)
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(single.parent, **where)
     except Exception as error:  # architectures raise errors of any class
         raise UsageError(f"{file}: cannot be unpacked ({first_line(error)})") from None
     _check_whole(file, model, report, numbers)

@@ -13,6 +13,7 @@ _VALUES = 1 << 21  # in arrays: a vocabulary of 256,000 tokens has a million
 _ENTRIES = 1 << 16  # settings, or tensors
 _COUNT = 1 << 12  # blocks or experts of a model
 _DEEPEST = 4  # arrays in arrays
+_LONGEST = 1 << 12  # bytes of a token: its library tries all its parts
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # bytes, by type
 _TEXT, _ARRAY = 8, 9  # types
 
@@ -49,7 +50,8 @@ class _Header:
             self._skip(_SIZES[kind] * count)
         elif kind == _TEXT:
             for _ in range(count):
-                self._text()
+                if len(self._text()) > _LONGEST and depth:
+                    raise ValueError(f"it has a token of more than {_LONGEST:,} bytes")
         elif kind == _ARRAY and depth < _DEEPEST:
             for _ in range(count):
                 inner, inside = self._number(4), self._number(8)

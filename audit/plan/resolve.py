@@ -181,12 +181,14 @@ def _command(
 
     def given(name: str, otherwise: str) -> str:
         value = str(settings.get(name) or otherwise)
-        return otherwise if "://" in value else shlex.quote(value)  # a URL may hold a password
+        return shlex.quote(otherwise if "://" in value else value)  # a URL may hold a password
 
     words = ["audit run"]
-    words += [f"--defense {one.argument}" for one in plan.defenses if not one.reference]
-    words += [f"--defense {text}" for text in more]
-    words += [f"--attack {one.argument}" for one in plan.attacks]
+    words += [
+        f"--defense {shlex.quote(one.argument)}" for one in plan.defenses if not one.reference
+    ]
+    words += [f"--defense {shlex.quote(text)}" for text in more]
+    words += [f"--attack {shlex.quote(one.argument)}" for one in plan.attacks]
     if plan.corpus.records and not plan.corpus.embedded:
         words.append(f"--corpus {given('corpus', plan.corpus.name)}")
         read = (name for name in NAMES if name in settings)
@@ -203,7 +205,7 @@ def _command(
     if plan.threads > 1:  # else it would depend on the machine
         words.append(f"--threads {plan.threads}")
     if plan.policy != policies.named("digits"):
-        words.append(f"--policy {plan.policy.label}")
+        words.append(f"--policy {shlex.quote(plan.policy.label)}")
     if _differs(plan, settings):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
     if plan.model.lora:

@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
+from audit.results.commands import own
 from audit.results.measurement import (
     ChargeTest,
     ClaimTest,
@@ -302,6 +303,11 @@ class Results(Strict):
     sweep: SweepResult | None = Field(
         default=None, description="only in the results of `audit sweep`; absent elsewhere"
     )
+
+    @property
+    def again(self) -> str:
+        """Return the command that gives these results again; "" where they state another one."""
+        return own(self.reproduce)
 
     _each_once = when_read(lambda r: check_once(map(_name, r.releases)))
     _attacks_named = when_read(lambda r: _check_attacks(r.plan.get("attacks", [])))

@@ -35,10 +35,7 @@ def write_results(results: Results, folder: Path, formats: Iterable[str]) -> lis
 
     Raises UsageError where it cannot be written.
     """
-    try:
-        make_folder(folder)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made ({error.strerror})") from None
+    _make(folder)
     made = replaced(folder / "results.json", to_json(results))
     return [made, *write(Report(results, folder), formats)]
 
@@ -49,15 +46,22 @@ def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> lis
     for name in formats:
         files |= _format(name).compared(runs)
     if files:
-        make_folder(folder)
+        _make(folder)
     return _written(files, folder)
 
 
 def write_figure(files: Mapping[str, bytes], folder: Path) -> list[Path]:
     """Write the files of a paper's figure into a folder, as `write` does."""
-    make_folder(folder)
+    _make(folder)
     foreign.check(folder)
     return _written(files, folder)
+
+
+def _make(folder: Path) -> None:
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made ({error.strerror})") from None
 
 
 def _format(name: str) -> Format:

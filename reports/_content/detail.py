@@ -203,8 +203,9 @@ def _leaps(release: ReleaseResult) -> Iterator[str]:
     """Explain each STOP by one query that would have cost far more than an even share of ε."""
     epsilon = release.guarantee.epsilon
     for s in release.sessions:
-        if epsilon and s.budget and s.stop_charge and s.stop_charge > _LEAP * epsilon / s.budget:
-            times = words.integer(round(s.stop_charge * s.budget / epsilon))
+        share = epsilon / s.budget if epsilon and s.budget else 0.0
+        if share and s.stop_charge and s.stop_charge > _LEAP * share:
+            times = words.number(s.stop_charge / share)
             yield (
                 f"{wording.spelled(s.purpose)}: the query at STOP would have cost part "
                 f"{s.stop_part} {words.number(s.stop_charge)} nats, {times} times an even share "

@@ -95,10 +95,10 @@ def _next(
             return f"In this run {name} closed it: the same attacks found no leak in it.", ""
         return _defended(results, release)
     if word == Badge.INCONCLUSIVE:
-        return _earn(release), _with_references(results.reproduce)
+        return _earn(release), _with_references(results.again)
     if badge.untried(results):
         return "Run the other attacks; then hold the result by a gate.", _with(
-            results.reproduce, "--attack", "all"
+            results.again, "--attack", "all"
         )
     return "Hold this result in every build.", "audit gate DIR"
 
@@ -114,20 +114,22 @@ def _defended(results: Results, release: ReleaseResult) -> tuple[str, str]:
     """Propose the defense that promises something for a person, or a smaller ε of it."""
     epsilon = release.guarantee.epsilon
     if release.defense == "dp_sgd" and epsilon and math.isfinite(epsilon):
-        smaller = _with(results.reproduce, "--epsilon", f"{epsilon / 4:.3g}")
+        smaller = _with(results.again, "--epsilon", f"{epsilon / 4:.3g}")
         return "Try a smaller ε: more noise, less leak.", smaller
     if results.plan.get("finished"):
         command = "audit run --corpus YOURS.jsonl --defense dp_sgd --dry-run"
         return "See what a protected training of the same text would leak.", command
-    command = _with(results.reproduce, "--defense", "dp_sgd")
+    command = _with(results.again, "--defense", "dp_sgd")
     return "Try a training that promises each person something.", command
 
 
 def _with(command: str, option: str, value: str) -> str:
     """Replace an option of a command, wherever it is given."""
     try:
-        parts = shlex.split(command)
+        parts = shlex.split(command, comments=True)
     except ValueError:
+        return ""
+    if not parts:
         return ""
     kept: list[str] = []
     skip = False

@@ -21,6 +21,7 @@ from reports._content.terms import TERMS
 
 MOST_LINES = 12  # of the headline
 MOST_PROMISES = 4  # on page one
+_LEAST = 1e-9  # a share of tokens, above 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def build(results: Results, gated: Gated | None = None) -> Page:
         promises=promises[:MOST_PROMISES],
         promises_note=_promises_note(len(promises[MOST_PROMISES:])),
         not_tested=results.not_tested,
-        command=results.reproduce,
+        command=results.again,
         plan_hash=str(results.plan.get("hash", "unknown")),
         verdicts=list(verdicts.MEANINGS.items()),
         terms=TERMS,
@@ -190,7 +191,7 @@ def _planted(results: Results) -> list[Pair]:
     share = results.corpus.planted_token_share
     if not share:
         return []
-    often = f"one token in {round(1 / share)}" if share < 0.4 else words.share(share)
+    often = f"one token in {round(1 / max(share, _LEAST)):,}" if share < 0.4 else words.share(share)
     return [("Invented text", f"{often} of what these models learn from is planted")]
 
 

@@ -28,7 +28,8 @@ def kept(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> float | N
         return None
     if public <= undefended:
         return None
-    return math.log(public / own.value) / math.log(public / undefended)
+    gained = math.log(public) - math.log(undefended)
+    return (math.log(public) - math.log(own.value)) / gained
 
 
 def written(share: float | None) -> str:

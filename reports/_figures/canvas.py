@@ -22,6 +22,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 from audit.results import words
 from reports._figures import svg
 
+_MOST = 150  # decades to each side of 1
 WIDTH = 300.0  # points; on a telephone a drawing is shown at about this size
 CHANCE: dict[str, Any] = {"color": svg.INK, "lw": 1.1, "ls": (0, (2, 1.6)), "marker": ""}
 GUIDE: dict[str, Any] = {"color": svg.MUTED, "lw": 0.8, "ls": (0, (3, 2))}
@@ -61,7 +62,8 @@ def logarithmic(low: float, high: float, unit: str = "") -> Scale:
 
 def decades(low: float, high: float, unit: str = "") -> Scale:
     """Return a logarithmic axis over the whole powers of ten around low and high, both above 0."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    first = min(max(math.floor(math.log10(low)), -_MOST), _MOST - 1)
+    last = min(math.ceil(math.log10(high)), _MOST)
     return logarithmic(10.0**first, 10.0 ** max(last, first + 1), unit)
 
 

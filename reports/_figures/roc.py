@@ -25,6 +25,7 @@ MOST_RELEASES = 6
 MOST_SCORES = 9
 COLUMNS = 2
 MARKED = (0.01, 0.001)
+_LEAST = 1e-9  # a rate that a curve begins at
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (9, 3)))
 _TARGET = re.compile(r"(record|(?:[a-z]+_)?span)_")
 _CAPTION = (
@@ -108,7 +109,7 @@ def _read(finding: FindingResult, fpr: float) -> str:
 
 def _paint(page: Canvas, scores: list[str], chosen: Chosen) -> None:
     rocs = [f.roc for _, _, curves in chosen for f in curves.values() if f.roc]
-    low = 10.0 ** min(-3, math.floor(math.log10(min(map(_floor, rocs)))))
+    low = 10.0 ** min(-3, math.floor(math.log10(max(_LEAST, min(map(_floor, rocs))))))
     scale = canvas.decades(low, 1.0, "rate")
     count = math.ceil(len(chosen) / COLUMNS)
     panels = page.subplots(count, COLUMNS, sharex=True, sharey=True, squeeze=False).flat

@@ -275,6 +275,7 @@ def results(whole: dict[str, Any]) -> st.SearchStrategy[Case]:
         ("gate", "run"), ("report", "run", "--format", "csv"), ("compare", "run", "run"),
         ("baseline", "update", "run", "--reason", "x"), ("report", "run", "--format", "html"),
         ("gate", "run", "--format", "junit,sarif"), ("export", "run", "submix", "out"),
+        ("figure", "run", "--format", "svg,tex,csv"),
     ]  # fmt: skip
 
     @st.composite

@@ -138,6 +138,17 @@ def test_a_file_is_unpacked_once(
     assert [one.name for one in first.path.parent.iterdir()] == [first.path.name]
 
 
+def test_what_lies_beside_a_file_is_not_read(tmp_path: Path, cache: Path) -> None:
+    """Or the user's cache would hold a stranger's model under the digest of another."""
+    own, other = tmp_path / "own" / "one.gguf", tmp_path / "other"
+    own.parent.mkdir()
+    written(own)
+    other.mkdir()
+    named = {"base_model_name_or_path": str(other), "peft_type": "LORA"}
+    (own.parent / "adapter_config.json").write_text(json.dumps(named))
+    assert found(own).blocks == BLOCKS
+
+
 def found(path: Path) -> Any:
     return describe(str(path), EMBEDDED_FOLDER)
 
@@ -152,7 +163,7 @@ def test_what_is_not_read_whole_is_refused(tmp_path: Path, cache: Path) -> None:
         [
             (torn, "does not fit its architecture (missing_keys: "),
             (more, "transformers does not read it whole"),
-            (empty, "not a valid GGUF file"),
+            (empty, "not a valid GGUF file (it is cut short)"),
             (tmp_path, "holds 3 GGUF files; give one"),
         ],
     )

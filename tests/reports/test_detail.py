@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from audit.results.schema import Results
@@ -56,6 +57,9 @@ def test_a_stop_by_one_costly_query_is_explained(results: Results) -> None:
     for session, explained in ((costly, True), (mild, False)):
         one = release.model_copy(update={"sessions": [session]})
         assert (said in detail(one, "x", "x").sessions.caption) == explained
+    endless = costly.model_copy(update={"stop_charge": math.inf})
+    one = release.model_copy(update={"sessions": [endless]})
+    assert "∞ nats, ∞ times an even share" in detail(one, "x", "x").sessions.caption
 
 
 def test_who_was_silent_is_said_to_the_auditor(results: Results) -> None:

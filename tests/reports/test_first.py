@@ -195,3 +195,19 @@ def test_gate_is_on_the_page_only_of_the_results_that_it_judged(tmp_path: Path) 
     assert first.NO_GATE in Report(results, tmp_path).page.warned
     (tmp_path / stored.FILENAME).write_text('{"state": 1}', encoding="utf-8")
     assert stored.read(tmp_path) is None
+
+
+def test_numbers_at_the_ends_of_doubles_make_a_page() -> None:
+    """As a stranger's results.json may hold them."""
+
+    def one(defense: str, value: float, **changes: Any) -> Any:
+        utility = {"perplexity": make.perplexity(12.4).model_copy(update={"value": value})}
+        found = make.finding(0.0)
+        return make.release(defense, make.guarantee(1.0), found, utility=utility, **changes)
+
+    ends = [one("submix", 1e-300), *(one(d, v, reference=True) for d, v in BEYOND.items())]
+    assert usefulness.kept(ends[0], ends) == pytest.approx(0.963, abs=1e-3)  # 608 of 632 decades
+    assert "of gain kept" in make.text("html", make.run(*ends))
+
+
+BEYOND = {"public": 1.7e308, "none": 5e-324}

@@ -214,3 +214,5 @@ def test_page_one_states_what_was_planted_and_what_silence_needs() -> None:
     tested = dict(Report(run).page.tested)
     assert tested["Invented text"].startswith("one token in 7 of what these models learn from")
     assert tested["Silence, changed"] == "hits = 0.5 (default 0.25)"
+    run = run.changed(corpus=run.corpus.changed(planted_token_share=5e-324))
+    assert dict(Report(run).page.tested)["Invented text"].startswith("one token in 1,000,000,000 ")

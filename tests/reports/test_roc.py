@@ -71,6 +71,11 @@ def test_many_releases_are_drawn_in_parts_and_many_scores_are_left_out() -> None
     assert len(drawn[0].table.rows) == 44 and ">s9<" not in drawn[0].svg
 
 
+def test_smallest_rate_of_a_double_is_drawn() -> None:
+    one = make.release("d", make.guarantee(None), curve("s_auc", [(5e-324, 0.5), (1.0, 1.0)]))
+    assert list(roc_figures.figures([one], ["d"]))
+
+
 def test_a_line_keeps_its_ends_and_loses_what_is_too_close() -> None:
     points = [(0.001, 0.0), (0.1, 0.5), (0.1005, 0.5), (0.9999, 1.0), (1.0, 1.0)]
     assert roc_figures._thinned(points, 1e-3) == [points[0], points[2], points[4]]

@@ -71,6 +71,16 @@ def test_pool_and_its_resource_tracker_import_nothing_of_it(checkout: Path) -> N
     assert ran(checkout) == "" and done.stdout == "[2]\n", done.stderr
 
 
+def test_process_with_limits_imports_nothing_of_it(checkout: Path) -> None:
+    script = checkout.parent / "script.py"
+    script.write_text(
+        "from audit.models.template_process import TemplateProcess\n"
+        "print(TemplateProcess('{{ messages[0].content }}', {}).written([{'content': 'ok'}]))\n"
+    )
+    done = start(checkout, sys.executable, str(script))
+    assert ran(checkout) == "" and done.stdout == "ok\n", done.stderr
+
+
 def test_drawings_read_no_settings_of_it(checkout: Path) -> None:
     (checkout / "matplotlibrc").write_text("font.size: 33\n\x1b[31mRED: 1\n")
     (checkout / "matplotlib.py").unlink()

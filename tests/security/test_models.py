@@ -7,6 +7,8 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from audit.core import tokenizer_process
+from audit.core import limited_process, tokenizer_process
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.time_limit import in_time
@@ -194,6 +196,7 @@ GGUF: dict[str, tuple[bytes, str]] = {
     "a long text": (header(setting(b"x", 8, number(1 << 60))), "cut short"),
     "a long array": (header(setting(b"x", 9, array(4, 1 << 20))), "cut short"),
     "an array of zeros": (header(setting(b"x", 9, array(0, 3 << 20, bytes(3 << 20)))), "values"),
+    "a long token": (header(setting(b"x", 9, array(8, 1, number(5000) + bytes(5000)))), "a token"),
     "arrays in arrays": (header(setting(b"x", 9, array(9, 1) * 9)), "unknown type"),
     "another type": (header(setting(b"x", 99, b"")), "unknown type"),
     "many blocks": (header(setting(b"a.block_count", 4, number(1 << 30, 4))), "blocks"),
@@ -273,6 +276,25 @@ def test_tokenizer_that_takes_memory_is_left(
     if how != "each token":  # refused when it was loaded
         again = load_tokenizer(described(folder))
         assert again.encode("0") == plain.encode("0")  # a new process answers the next question
+
+
+def test_long_text_has_more_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 24)
+    assert len(load_tokenizer(described(folder)).encode("banana " * 100_000)) > 10**5
+
+
+def test_process_that_is_not_ready_in_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited_process, "STARTING", 0.01)
+    process = TemplateProcess("ok", {})
+    assert "more than 0.01 s" in refused(lambda: process.written(TURNS))
+    assert process._process is None
+
+
+def test_process_that_takes_memory_before_it_is_ready_ends() -> None:
+    code = "from audit.core import limited_process as one; one._READY = 1 << 28; "
+    code += "one.serve(lambda told: bytearray(1 << 30).find)"
+    run = subprocess.run([sys.executable, "-c", code], input=b"[0, 0]\n", capture_output=True)
+    assert run.stdout == b"" and run.stderr.endswith(b"MemoryError\n")
 
 
 @pytest.mark.parametrize("text", ["Hello  é 鍵\n1,000 <|endoftext|>", "", " "])
@@ -373,9 +395,10 @@ def test_endless_template_is_left(short: None) -> None:
 def test_template_that_takes_memory_is_left() -> None:
     doubles = "{% set n = namespace(x='aaaaaaaaaa') %}{% for i in range(40) %}"
     doubles += "{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}"
-    process = TemplateProcess(loops(doubles), {})
-    assert process.written(TURNS) == "ok"
-    assert "MB of memory" in refused(lambda: process.written(OTHER))
+    for source in (doubles, "{{ 'a' * 30000000 }}"):  # an answer, too, has a longest length
+        process = TemplateProcess(loops(source), {})
+        assert process.written(TURNS) == "ok"
+        assert "MB of memory" in refused(lambda: process.written(OTHER))  # noqa: B023
 
 
 def test_interrupt_leaves_a_template(short: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ NAMES = {  # files of a run folder, and a command that would write or read each
     "findings.csv": "report run --format csv",
     "junit.xml": "gate run",
     "report.sarif": "gate run --format sarif",
+    "gate.json": "gate run",
+    "perplexity-over-epsilon.svg": "figure run",
     "stages/lock": "clean run",
     "stages/sweep.lock": "clean run",
     "ledger.jsonl": "verify run",
@@ -136,6 +138,13 @@ def test_a_run_folder_leaves_other_modes_alone(tmp_path: Path) -> None:
         pass
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "run" / "stages").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("command", ["figure run", "compare run run --format html"])
+def test_output_that_cannot_be_made_is_one_line(run: Path, command: str) -> None:
+    (run.parent / "file").write_text("mine")
+    done = audit(*command.split(), "--output", "file/x", cwd=run.parent)
+    assert done.returncode == 2 and done.stderr.startswith("audit: file/x: cannot be made")
 
 
 def test_folder_without_an_end_is_refused(run: Path) -> None:

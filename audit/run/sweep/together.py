@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from audit.findings.settings import one_toss
+from audit.results.commands import BESIDE
 from audit.results.schema import Results, SeedResult, SweepResult
 from audit.run.sweep import summary
 from audit.run.sweep.over_seeds import cells
@@ -33,7 +34,7 @@ def together(
         headline=summary.sweep_headline(releases, grouped),
         not_tested=summary.not_tested(runs),
         warnings=summary.warnings(runs, releases),
-        reproduce=f"audit sweep {plan_file}  # which lies beside results.json",
+        reproduce=f"audit sweep {plan_file}{BESIDE}",
         plan=dict(plan),
         environment={**first.environment, "seconds": round(seconds, 1)},
         corpus=first.corpus,

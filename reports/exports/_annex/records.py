@@ -115,7 +115,7 @@ def documents(view: View, asked: Asked) -> Evidence:
     facts = [
         Fact(term="Figures", text="results.json, report.html, report.pdf, findings.csv"),
         Fact(term="Plan", text=f"hash {results.plan.get('hash', 'unknown')}"),
-        Fact(term="Made again by", text=results.reproduce),
+        Fact(term="Made again by", text=results.again),
         Fact(term="Checked by", text="audit verify, with evidence.json and SHA256SUMS"),
     ]
     places = view.sections("promised", "untested", "again", "warnings")
