@@ -407,7 +407,9 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
             return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
         return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"
     if finding.leaked.detected:
-        return wording.by_chance(finding)
+        chance = wording.by_chance(finding)
+        ranked = finding.test.endswith("likelihoods")  # tested by ranks: the mean may be a twin's
+        return f"planted values rank above their twins; {chance}" if ranked and chance else chance
     return ""
 
 
