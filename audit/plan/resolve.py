@@ -184,11 +184,9 @@ def _command(
         return shlex.quote(otherwise if "://" in value else value)  # a URL may hold a password
 
     words = ["audit run"]
-    words += [
-        f"--defense {shlex.quote(one.argument)}" for one in plan.defenses if not one.reference
-    ]
+    words += [f"--defense {one.argument}" for one in plan.defenses if not one.reference]
     words += [f"--defense {shlex.quote(text)}" for text in more]
-    words += [f"--attack {shlex.quote(one.argument)}" for one in plan.attacks]
+    words += [f"--attack {one.argument}" for one in plan.attacks]
     if plan.corpus.records and not plan.corpus.embedded:
         words.append(f"--corpus {given('corpus', plan.corpus.name)}")
         read = (name for name in NAMES if name in settings)
