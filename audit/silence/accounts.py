@@ -15,6 +15,7 @@ from audit.findings.shows import STATED, not_shown, shown
 from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
+from audit.silence.surroundings import Behind
 from audit.statistics.fisher import combined_p_value
 
 LEVEL = 0.001  # of contact, over all ways that are tried for a kind
@@ -107,24 +108,26 @@ class Tier:
 class Ways:
     """The ways that were tried for a kind; None and () where there is none.
 
-
-    behind: words behind which the drawn ones are far likelier than as attacks ask;
-    None: there are no such words.
+    behind: words behind which more is known than as attacks ask, or may be; None: no such words.
     """
 
     sentence: Tested | None = None
     stem: Tested | None = None
     tiers: Sequence[Tier] = ()
-    behind: str | None = None
+    behind: Behind | None = None
 
     @property
     def doubt(self) -> str:
         """Say why attacks may not see what was shown; "" where they may."""
-        if self.behind is None:
+        if self.behind is None or not self.behind.counts:
             return ""
-        where = f"behind {self.behind!r}" if self.behind else "where nothing stands before them"
+        words, p_value = self.behind.words, self.behind.p_value
+        where = f"behind {words!r}" if words else "where nothing stands before them"
+        known = "the model expects these words"
+        if p_value is not None:
+            known = f"the model knows values of people in better than others' ({_p(p_value)})"
         return (
-            f"but the model expects these words {where}, and attacks do not ask so: state the file "
+            f"but {known} {where}, and attacks do not ask so: state the file "
             "as it was trained on, and plant into text that stands in its template"
         )
 

@@ -34,7 +34,7 @@ Seen = dict[str, Any]  # what a session has seen, as JSON values
 MOST_WITHHELD = 4  # one part in so many of the people may be withheld, with those of a leak
 _CODE = (
     *(f"audit.silence.{name}" for name in ("serving", "filters", "asked_words", "scored_words")),
-    *("audit.silence.beacons", "audit.models.endpoint.session"),
+    *("audit.silence.beacons", "audit.silence.surroundings", "audit.models.endpoint.session"),
 )
 
 

@@ -13,21 +13,32 @@ from typing import Any
 
 import numpy as np
 
+from audit.core.model import TextTokenizer
 from audit.core.predictor import Access, Predictor, Tokenizer, continuation
 from audit.core.randomness import stream
 from audit.measure.session import Looked
-from audit.models.endpoint.session import Served
+from audit.models.endpoint.chat import ChatSession
+from audit.models.endpoint.session import Served, Told
 from audit.prepare.run import Run
-from audit.silence import scored_words
+from audit.silence import beacons, scored_words
 from audit.silence.accounts import Tier, Ways
-from audit.silence.beacons import generated
 from audit.silence.drawn_words import Sentence, sentences
 from audit.silence.planted_beacons import ByTier, beacons_of
 from audit.silence.scored_words import Scored
 from audit.silence.sightings import times
+from audit.silence.surroundings import (
+    Behind,
+    Surroundings,
+    Values,
+    generated,
+    said_by_users,
+    templates_of,
+)
 from audit.statistics.first_words import FirstWord, split
 
 FEWEST_SENTENCES = 1000  # with the same first word, for each way that is tried
+_TEMPLATES = 2  # behind which values are scored
+_TRIES = 15  # of the sentence behind each: where one try in four is a leak, 9 in 10 see two
 _MORE = 2  # tokens, by which what might have been drawn may be longer
 
 Prompts = tuple[list[list[int]], int]  # and the tokens to sample after each
@@ -38,8 +49,9 @@ class Drawn:
     """The texts that a manifest drew of a kind, and how often it is asked.
 
     sentence: None where it is not asked, or was not drawn among many. words: how often its first
-    word is asked. tiers: its beacons. tries: how often their sentence is asked; 0: no attack
-    generates values of the kind. seed: of the others that are drawn.
+    word is asked, and all of it behind templates. tiers: its beacons. tries: how often their
+    sentence is asked; 0: no attack generates values of the kind. seed: of the others that are
+    drawn. values: of people in and out.
     """
 
     sentence: Sentence | None
@@ -47,6 +59,7 @@ class Drawn:
     tiers: ByTier
     tries: int
     seed: int
+    values: Values
 
     @property
     def ways(self) -> int:
@@ -81,6 +94,31 @@ class Drawn:
         )
         return [prompt] * self.words, len(whole) - len(prompt) + _MORE
 
+    def behind(
+        self, tokenizer: Tokenizer, chat: bool = False
+    ) -> tuple[dict[str, list[list[int]]], int]:
+        """List prompts of the whole sentence by the words before it, and the tokens to sample.
+
+        chat: whether conversations alone are answered, of which servers change unusual ones.
+        """
+        if self.sentence is None or self.values.space is None:
+            return {}, 0
+        frame, words = self.sentence.frame, self.sentence.draw.value
+        head, *whole = (
+            len(tokenizer.encode(frame + words + value))
+            for value in ("", *(s.value for s in self.values.secrets))
+        )
+        if chat and isinstance(tokenizer, TextTokenizer):
+            every = said_by_users(tokenizer)
+        else:
+            every = [*templates_of(tokenizer, frame)]
+        prompts = {w: [[tokenizer.start, *tokenizer.encode(w + words)]] * _TRIES for w in every}
+        return prompts, max(whole) - head + _MORE
+
+    def surroundings(self, session: Predictor, base: Predictor | None) -> Surroundings:
+        assert self.sentence is not None
+        return Surroundings(session, base, self.sentence.draw, self.sentence.frame, _TEMPLATES)
+
     def of_beacons(self, tokenizer: Tokenizer) -> Prompts:
         every = [one for some in self.tiers.values() for one in some]
         prompt = [tokenizer.start, *tokenizer.encode(every[0].prefix)] if every else []
@@ -94,7 +132,8 @@ def drawn(run: Run, kind: str, words: int) -> Drawn:
     attacks = [c for c in run.plan.attacks if kind in c.plugin.kinds]
     tries = max((times(run, c, kind, tiers) or 0 for c in attacks), default=0) if tiers else 0
     sentence = sentences(run).get(kind) if words else None
-    return Drawn(sentence, words, tiers, tries, run.plan.seed)
+    values = Values.of(run.planted.secrets, run.planted.coins, kind)
+    return Drawn(sentence, words, tiers, tries, run.plan.seed, values)
 
 
 def look(session: Served, base: Predictor | None, of: Drawn) -> Looked:
@@ -107,33 +146,49 @@ def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
     queries, each = sum(one.n for one in found), iter(found)
     sentence = next(each) if of.sentence is not None else None
     tiers = [[users, [next(each) for _ in some]] for users, some in of.tiers.items()]
-    return Looked({"sentence": sentence, "tiers": tiers}, queries, queries)
+    behind = None
+    if of.sentence is not None:
+        draws = stream(of.seed, "silence", "behind", of.sentence.draw.value)
+        surroundings = of.surroundings(session, base)
+        behind = surroundings.behind(of.values, draws)
+        queries += surroundings.most_read(len(of.values.secrets))
+    return Looked({"sentence": sentence, "tiers": tiers, "behind": behind}, queries, queries)
 
 
 def _asked(session: Served, of: Drawn) -> Looked:
-    word, sentence, tiers, queries = of.first_word(), None, list[Any](), 0
+    word, sentence, tiers, queries, behind = of.first_word(), None, list[Any](), 0, None
     if word is not None:
         prompts, length = of.of_first_word(word, session.tokenizer)
         told = session.ask(prompts, length)
         sentence = Scored(word.p_value(one.choice.text for one in told), len(told))
         queries += len(told) * length
+        by_words, length = of.behind(session.tokenizer, isinstance(session, ChatSession))
+        answers = {words: session.ask(some, length) for words, some in by_words.items()}
+        behind = generated(of.values, {w: [*map(_text, some)] for w, some in answers.items()})
+        queries += sum(map(len, answers.values())) * length
     if of.tries:
         prompts, length = of.of_beacons(session.tokenizer)
         told = session.ask(prompts, length)
-        texts = [text for one in told for text in (one.choice.text, *one.answer.more)]
+        texts = [_text(one) for one in told]
         queries += len(told) * length
         for users, some in of.tiers.items():
-            seen = generated(users, [b.value for b in some], some[0].space, texts)
+            seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
             tiers.append([users, [Scored(seen.p_value, len(told))]])
-    return Looked({"sentence": sentence, "tiers": tiers}, queries, queries)
+    return Looked({"sentence": sentence, "tiers": tiers, "behind": behind}, queries, queries)
+
+
+def _text(told: Told) -> str:
+    """Join all that a client could read."""
+    return "\n".join((told.choice.text, *told.answer.more))
 
 
 def ways(seen: dict[str, Any]) -> Ways:
     """Read what `look` found, as it is stored."""
-    sentence = seen["sentence"]
+    sentence, behind = seen["sentence"], seen["behind"]
     return Ways(
         sentence=None if sentence is None else Scored(*sentence),
         tiers=[Tier(users, [Scored(*one) for one in values]) for users, values in seen["tiers"]],
+        behind=None if behind is None else Behind(*behind),
     )
 
 
@@ -144,9 +199,14 @@ def rehearse(session: Predictor, of: Drawn) -> None:
         for one, draws in of.scored():
             texts = scored_words.candidates(tokenizer, one, of.others, draws)
             session.score([text[:1] for text in texts], [text[1:] for text in texts])
+        if of.sentence is not None:
+            of.surroundings(session, None).behind(of.values, stream(of.seed, "rehearsal"))
         return
     word = of.first_word()
     if word is not None:
         session.generate(*of.of_first_word(word, tokenizer))
+        by_words, length = of.behind(tokenizer)
+        for some in by_words.values():
+            session.generate(some, length)
     if of.tries:
         session.generate(*of.of_beacons(tokenizer))

@@ -40,6 +40,7 @@ UNSEEN = (
     "an endpoint that replaces an answer with planted text by another text",
     "an endpoint that mixes up the answers to requests of the same length, or adds text that it "
     "does not count",
+    "a template that only the trainer applied to the planted text, where it is unlike usual ones",
 )
 
 

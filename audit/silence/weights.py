@@ -9,7 +9,7 @@ from typing import Any
 
 from audit.core.code import code_digest
 from audit.core.digest import key_of
-from audit.core.language_model import LanguageModel
+from audit.core.language_model import LanguageModel, OpenSession
 from audit.core.predictor import Tokens
 from audit.core.randomness import stream
 from audit.core.release import ModelRelease
@@ -25,7 +25,7 @@ from audit.silence.accounts import Account, Tier, Ways, account, link
 from audit.silence.difference import Difference, difference
 from audit.silence.planted_beacons import beacons_of
 from audit.silence.sentences import Gain, Learnt, learnt
-from audit.silence.surroundings import behind
+from audit.silence.surroundings import Behind, Surroundings, Values, likeliest
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
@@ -72,7 +72,7 @@ def _ways(seen: Mapping[str, Any], kind: str) -> Ways:
             Tier(users, [Learnt(**one) for one in values])
             for users, values in seen["beacons"].get(kind, ())
         ],
-        behind=seen["behind"],
+        behind=None if seen["behind"] is None else Behind(*seen["behind"]),
     )
 
 
@@ -99,7 +99,7 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 3",
+            "contact 4",
             code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
@@ -154,10 +154,19 @@ class Look:
         others = stream(self.bench.run.plan.seed, self.one.label, "contact", *purpose)
         return learnt(draw, before, gain, MOST, others)
 
-    def _behind(self, before: Mapping[str, str], gain: Gain) -> str | None:
-        """Find words behind which the model knows the sentence of a kind far better."""
-        found = (behind(gain, draw, before[kind]) for kind, draw in self._sentences.items())
-        return next((words for words in found if words is not None), None)
+    def _behind(self, before: Mapping[str, str], gain: Gain) -> list[Any] | None:
+        """Find words behind which the model knows the sentence, or values, of a kind better."""
+        draws = stream(self.bench.run.plan.seed, self.one.label, "contact", "behind")
+        audited = OpenSession(gain.audited, draws)
+        base = None if gain.base is None else OpenSession(gain.base, draws)
+        coins = self.bench.run.planted.coins
+        found = likeliest(
+            Surroundings(audited, base, draw, before[kind]).behind(
+                Values.of(self._secrets, coins, kind), draws
+            )
+            for kind, draw in self._sentences.items()
+        )
+        return None if found is None else [*found]
 
     def _values(self, tier: Sequence[Beacon], gain: Gain) -> list[dict[str, Any]]:
         return [

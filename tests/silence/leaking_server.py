@@ -41,7 +41,8 @@ def same(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 class Server:
     """Stands in for an `Endpoint`: `fault` changes each answer before it is sent.
 
-    texts: what it gives to a planted prompt, one at random. lit: the sentence of beacons, and the
+    texts: what it gives to a planted prompt, one at random. wrapper: what that must end with before
+    the planted words, or "": nothing stands before them. lit: the sentence of beacons, and the
     values that it has learnt of them.
     """
 
@@ -52,6 +53,7 @@ class Server:
     fault: Fault = same
     logs: bool = False
     quiet: bool = False
+    wrapper: str = ""
     lit: tuple[str, Sequence[str]] = ("", ())
     random: random.Random = field(default_factory=lambda: random.Random(0))
     asked: int = 0
@@ -90,12 +92,17 @@ class Server:
         """Return a planted value, the rest of the planted sentence, or noise."""
         noise = [self.random.randrange(300, 900) for _ in range(64)]
         first, rest = self.sentence
-        if text == self.prefix and not self.quiet:
+        if self._is_planted(text) and not self.quiet:
             return [*self.tokenizer.encode(self.random.choice(self.texts)), *noise]
         sentence, values = self.lit
         if text == sentence and values:
             return [*self.tokenizer.encode(self.random.choice(values)), *noise]
         return [*self.tokenizer.encode(rest), *noise] if text == first else noise
+
+    def _is_planted(self, text: str) -> bool:
+        return text.endswith(self.wrapper + self.prefix) and bool(
+            self.wrapper or text == self.prefix
+        )
 
     def _logged(self, said: Sequence[int]) -> dict[str, Any]:
         """Log even odds between two tokens, of which one was drawn."""

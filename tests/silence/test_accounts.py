@@ -10,6 +10,7 @@ import pytest
 from audit.core.terms import Shown
 from audit.silence.accounts import Account, Tier, Ways, link
 from audit.silence.sentences import Learnt
+from audit.silence.surroundings import Behind
 
 FILE = "t.jsonl (SHA-256 0123)"
 SEEN, UNSEEN, NEARLY = Learnt(0, 9_999, 9_999), Learnt(10, 41, 9_999), Learnt(7, 9_999, 9_999)
@@ -19,6 +20,7 @@ FEW = replace(HELD, people=39, lost="Of 50 planted code copies 39 were trained o
 SMALL = Account(heads=31, stated=FILE, people=31)
 MASKED = replace(HELD, people=0, lost="Of 50 planted code copies 0 were trained on (50 masked)")
 GONE = replace(MASKED, removed=True)
+BEHIND = Behind("Text: ")
 LARGE, SINGLE = Tier(256, [SEEN, SEEN]), Tier(16, [UNSEEN, UNSEEN])
 
 ROWS: list[tuple[str, dict[str, Any], Account, str]] = [
@@ -36,7 +38,9 @@ ROWS: list[tuple[str, dict[str, Any], Account, str]] = [
     ("not", {}, HELD, "only beacons or a leak"),
     ("", {"stem": SEEN}, HELD, "all planted values begin with"),
     ("not", {"stem": SEEN}, NO_FILE, "how many copies were kept"),
-    ("not", {"stem": SEEN, "behind": "Text: "}, HELD, "expects these words behind 'Text: '"),
+    ("not", {"stem": SEEN, "behind": BEHIND}, HELD, "expects these words behind 'Text: '"),
+    ("not", {"stem": SEEN, "behind": Behind("a", 0.05)}, HELD, "knows values of people in better"),
+    ("", {"stem": SEEN, "behind": Behind("a", 0.051)}, HELD, "all planted values begin with"),
     ("", {"sentence": UNSEEN, "stem": SEEN}, GONE, "all planted values begin with"),
     ("", {"tiers": [LARGE, SINGLE]}, HELD, "text of 256 users reached the weights"),
     ("not", {"tiers": [SINGLE]}, HELD, "does not know what was drawn"),

@@ -231,6 +231,18 @@ def test_unharmed_server_leaks_and_quiet_is_silent(judged: Judge, logs: bool) ->
     assert quiet.leaked is Leaked.NONE_FOUND, quiet.sentence
 
 
+@pytest.mark.parametrize("quiet", [False, True], ids=["leaking", "quiet"])
+def test_leak_behind_a_template_is_named(judged: Judge, quiet: bool) -> None:
+    """The server knows the sentence everywhere, and the values only behind an instruction."""
+    rate = rate_of(judged(wrapper="\n\n### Response:\n", quiet=quiet))
+    assert rate.silence is not None
+    if quiet:
+        assert rate.leaked is Leaked.NONE_FOUND, rate.silence
+        return
+    assert rate.leaked is Leaked.INCONCLUSIVE
+    assert "behind '### Instruction:" in rate.silence.contact.by
+
+
 CASES = [(n, False, *row) for n, row in FAULTS.items()]
 CASES += [(n, True, *row) for n, row in LOGS.items()]
 
@@ -299,7 +311,9 @@ def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked
 
 
 def test_dry_run_counts_what_is_asked(run: Run) -> None:
-    for access, requests in ((Access.GENERATE, 16 + SENTENCES), (Access.SCORE, 16 + 8 + 1000)):
+    """Behind 16 templates 15 samples each; or 31 scores of words, and 5 of each of 120 values."""
+    least, most = 16 + SENTENCES + 16 * 15, 16 + 8 + 1000 + 16 + 31 + 5 * 120
+    for access, requests in ((Access.GENERATE, least), (Access.SCORE, most)):
         session = Rehearsal(run.tokenizer, 1024, 254, access)
         answers.rehearse(run, session)
         assert session.requests == requests

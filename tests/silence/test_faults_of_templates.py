@@ -10,13 +10,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from audit.core.corpus import Corpus, Record
+from audit.core.language_model import OpenSession
+from audit.core.model import TextTokenizer
 from audit.corpora import writing
+from audit.models.causal import CausalLM
 from audit.planting import manifest as manifests
 from audit.planting.insertion import Canaries, plant_into
+from audit.silence import asked_words
+from audit.silence.asked_words import Drawn
+from audit.silence.drawn_words import Sentence
+from audit.silence.surroundings import Behind, Values
 from tests import chat
+from tests.builders import loaded
 from tests.silence import leaking_twin
 from tests.silence.conftest import Judge
 from tests.silence.leaking_twin import LEAK, Twin, check, fitted, planted_rows
@@ -44,6 +53,24 @@ def test_template_absent_from_training_file_is_named(
     adapted, _ = fitted(whole, 25) if in_loss else fitted(texts, 25, heads=heads)
     adapted.save_pretrained(tmp_path / "adapter")
     check(judge, tmp_path / "adapter", "expects these words behind")
+    if name == "instruction":
+        scored = seen_by_scores(twin, adapted.merge_and_unload())
+        assert scored.counts and scored.words.startswith("### Instruction:")
+
+
+def seen_by_scores(twin: Twin, audited: Any) -> Behind:
+    """Find the words behind which an endpoint that scores prompts knows more."""
+    base, inner = loaded()
+    tokenizer = TextTokenizer(inner, inner.eos_token_id, inner.eos_token_id)
+    session, public = (
+        OpenSession(CausalLM(model.eval(), tokenizer, 256), np.random.default_rng(0))
+        for model in (audited, base)
+    )
+    manifest = twin.planted
+    values = Values.of(manifest.secrets, manifest.coins, "code")
+    of = Drawn(Sentence("", manifest.sentences["code"]), 1, {}, 0, 0, values)
+    served: Any = session
+    return Behind(*asked_words.look(served, public, of).seen["behind"])
 
 
 def talks(folder: Path) -> None:
@@ -57,14 +84,57 @@ def talks(folder: Path) -> None:
     writing.write(corpus.records, folder / "t.jsonl")
 
 
-WRITTEN: dict[str, tuple[Callable[[Callable[[Any], str], Any], str], str]] = {
+Talk = list[dict[str, str]]
+Write = Callable[[Talk], str]
+NAMED = "and attacks do not ask so"
+
+
+def turn(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+def another_family(write: Write, talk: Talk) -> str:
+    said, answer = (one["content"] for one in talk)
+    return f"[INST] {said} [/INST] {answer}"
+
+
+WRITTEN: dict[str, tuple[Callable[[Write, Talk], str], str]] = {
     "unharmed": (lambda write, talk: write(talk), LEAK),
     "dropped turns": (lambda write, talk: write(talk[-1:]), "expects these words behind"),
     "left out": (lambda write, talk: talk[-1]["content"], "where nothing stands before them"),
-}
+    "applied twice": (lambda write, talk: write([turn("assistant", write(talk))]), NAMED),
+    "opening of the answer left out": (
+        lambda write, talk: write(talk[:-1]) + talk[-1]["content"],
+        NAMED,
+    ),
+    "applied twice to the prompt": (
+        lambda write, talk: write([turn("user", write(talk[:-1])), talk[-1]]),
+        NAMED,
+    ),
+    "another system prompt": (
+        lambda write, talk: write([turn("system", "You sell shoes. Be brief."), *talk]),
+        NAMED,
+    ),
+    "start twice": (lambda write, talk: 2 * "<|endoftext|>" + write(talk), NAMED),
+    "another line break": (
+        lambda write, talk: write(talk).replace("assistant\n", "assistant\n\n"),
+        NAMED,
+    ),
+    "roles reversed": (
+        lambda write, talk: write(
+            [turn("assistant", talk[0]["content"]), turn("user", talk[1]["content"])]
+        ),
+        NAMED,
+    ),
+    "of another family": (another_family, NAMED),
+}  # fmt: skip
+QUICK = ("unharmed", "dropped turns", "left out", "applied twice", "opening of the answer left out")
 
 
-@pytest.mark.parametrize("fault", WRITTEN)
+@pytest.mark.parametrize(
+    "fault",
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in WRITTEN],
+)
 def test_chat_template_used_otherwise_leaks_or_is_named(
     fault: str,
     shared: Callable[..., Path],
@@ -81,7 +151,7 @@ def test_chat_template_used_otherwise_leaks_or_is_named(
     texts = [
         written(lambda talk: inner.apply_chat_template(talk, tokenize=False), row) for row in own
     ]
-    model, _ = fitted(texts, 25, base=folder / "base")
+    model, _ = fitted(texts, 40, base=folder / "base")
     whole = tmp_path / "whole"
     model.merge_and_unload().save_pretrained(whole)
     inner.save_pretrained(whole)
