@@ -11,7 +11,8 @@ from audit.results.measurement import FindingResult, Link, Measurement, Silence
 
 STATED = "as stated by"  # in a contact that rests on what a user stated of the training
 NO_REFERENCES = (
-    "There is nothing to compare with: the reference models were left out; run it again with them."
+    "Run it again without --no-references: the undefended model, which shows what an attack can "
+    "find, was left out."
 )
 NO_CONTROL = (
     "Not even the undefended model leaked by this measure, so finding nothing shows nothing; train "

@@ -37,13 +37,17 @@ def not_tested(plan: Plan) -> list[str]:
     return [
         *([f"{NOT_RUN}{', '.join(left_out)}"] if left_out else []),
         *([STOPPING] if stops else []),
-        *([f"what only other runs can be attacked by: {', '.join(foreign)}"] if foreign else []),
         "secrets other than the planted kinds, and attackers stronger than these attacks",
         "a release that knows planted text by more than its words, such as repeated numbers, new "
         "users or a seed that its author had",
         "differences between seeds: one seed was run, which does not rank defenses",
         *(weights.UNSEEN if plan.source.model and not plan.source.served else ()),
         *(serving.UNSEEN if plan.source.served else ()),
+        *(
+            [f"what attacks of other kinds of runs look for: {', '.join(foreign)}"]
+            if foreign
+            else []
+        ),
     ]
 
 

@@ -52,9 +52,9 @@ def _promised(release: ReleaseResult) -> Box:
         return Box("Promised", "not known", ["What was promised is not stated."], "promised")
     if math.isinf(claim.epsilon):
         return Box("Promised", "nothing", ["No ε protects anybody."], "promised")
-    value = f"ε = {words.epsilon(claim.epsilon)}"
+    figure = f"ε = {words.epsilon(claim.epsilon)} per {claim.unit}"
     person = claim.unit in PERSON
-    lines = [] if person else ["Nothing is promised per person."]
+    lines = [] if person else [f"Promised is {figure}."]
     lines += ["A part is a group of users."] if claim.unit == Unit.PART else []
     lines.append(_tested(release))
     lines += ["None of it against whoever has the stored seed."] if seeded(release) else []
@@ -64,7 +64,7 @@ def _promised(release: ReleaseResult) -> Box:
     kind += [f"Rényi order {words.number(claim.alpha)}"] if claim.alpha is not None else []
     kind += [claim.basis] if claim.basis != "worst case" else []
     lines.append(f"({', '.join(kind)})")
-    return Box("Promised", f"{value} per {claim.unit}", lines, "promised")
+    return Box("Promised", figure if person else "nothing per person", lines, "promised")
 
 
 def _meaning(claim: GuaranteeResult) -> str:
@@ -73,7 +73,7 @@ def _meaning(claim: GuaranteeResult) -> str:
         return f"The smaller ε, the less one {claim.unit} can change what is released."
     factor = words.at_most(math.exp(claim.epsilon), 2)
     but = " (δ aside)" if claim.delta else ""
-    weak = "; with ε = 1 it would be 2.8" if claim.epsilon >= 2 else ""
+    weak = "; with ε = 1 it would be 2.72" if claim.epsilon >= 2 else ""
     return (
         f"It promises that one {claim.unit} makes no outcome more than {factor} times as "
         f"likely{but}{weak}."
@@ -96,7 +96,11 @@ def _shown(release: ReleaseResult) -> str:
         if finding.claim in (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
         and not claims.difference(release.guarantee, bound)
     ]
-    return f": ε is {words.at_least(max(alike))} or more" if alike else ""
+    if not alike:
+        return ""
+    best = max(alike)
+    factor = f", {words.at_least(math.exp(best), 2)} times as likely" if best <= _LARGE else ""
+    return f": ε is {words.at_least(best)} or more{factor}"
 
 
 def worst_finding(release: ReleaseResult) -> FindingResult | None:
@@ -122,6 +126,7 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     if worst.leaked == Leaked.INSIDERS:
         lines.append("Only for those who read more than the release gives.")
     lines += _beside(worst, release, releases)
+    lines += _spoken(worst, release)
     lines.append(_sure(worst))
     return Box("Leaked", figure, [line for line in lines if line], "found")
 
@@ -140,7 +145,7 @@ def _figure(finding: FindingResult) -> Pair:
     if finding.unit == "AUC":
         return (
             f"AUC {value}",
-            f"of at most 1, where it is told of each planted person who was trained on; 0.5 is "
+            "1 means that everybody who was trained on can be told from the others, 0.5 is "
             f"chance; {name}.",
         )
     if finding.unit == "bits":
@@ -165,7 +170,18 @@ def _beside(
         other = summary.control_of(release, role, releases)
         values = [one for one in quoting.alike(finding, other) if one.value is not None]
         lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]
+        own = role != "positive control"
+        if own and values and not (finding.leaked.detected or values[0].leaked.detected):
+            lines.append("So this does not show that the protection is what stopped it.")
     return lines
+
+
+def _spoken(finding: FindingResult, release: ReleaseResult) -> list[str]:
+    """State whether a service with a budget still answered while it was attacked."""
+    asked = (s for s in release.sessions if s.purpose == finding.attack and s.budget is not None)
+    return [f"It answered {s.answered:,} of {s.queries:,} queries of this attack." for s in asked][
+        :1
+    ]
 
 
 def _sure(finding: FindingResult) -> str:
@@ -195,7 +211,7 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
     lines = [
-        f"Its budget ended after {s.answered:,} of {s.queries:,} tokens of it; then it is silent."
+        f"Of {s.queries:,} tokens of it, its budget lasted for {s.answered:,}; then it is silent."
         for s in stops[:1]
     ]
     if share is None:

@@ -39,6 +39,8 @@ CONTROLS = (
     ("null control", "Public", "a model that never saw the text"),
 )
 _MEANINGS = (
+    "Protection off: the defense's own models without what protects them. Undefended: one model "
+    "trained on the same text.",
     "Black line: the same measure of the undefended model.",
     "Grey band: twins, people like those planted who were not trained on.",
     "Blind: the same test by the words alone, without the model.",
@@ -149,14 +151,15 @@ def summary(results: Results, names: list[str]) -> Summary:
     meanings = [f"{head}: {meaning}." for _, head, meaning in present]
     notes = [_note(releases, meanings), *unmeasured.sentences(releases, names)]
     seen = _overview(releases, names, places) if many else Overview([], [])
-    return Summary(heads, blocks, " ".join(notes), seen, _legend(blocks))
+    return Summary(heads, blocks, " ".join(notes), seen, _legend(blocks, heads))
 
 
-def _legend(blocks: Sequence[Block]) -> list[str]:
+def _legend(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
     """Explain the marks of the strips and the notes beside the twins, those that are there."""
     rows = [row for block in blocks for row in block.rows]
     strips = [row.strip for row in rows if row.strip is not None]
     there = (
+        "Protection off" in heads,
         any(one.undefended is not None for one in strips),
         any(one.twins is not None for one in strips),
         any(value.aside for row in rows for value in row.controls),

@@ -113,7 +113,8 @@ def tally(findings: Sequence[FindingResult]) -> str:
         return ""
     counts = Counter(leaked(f) for f in findings)
     refuted = sum(f.claim == OnClaim.REFUTED for f in findings)
-    extra = f"; of them {refuted}\u00a0×\u00a0{REFUTED}" if refuted else ""
+    refute = "refutes" if refuted == 1 else "refute"
+    extra = f"; {refuted} {refute} the claim" if refuted else ""
     if len(counts) == 1:
         return f"{len(findings)} measures, all: {leaked(findings[0])}{extra}"
     parts = [f"{counts[word]}\u00a0×\u00a0{word}" for word in MEANINGS if counts[word]]

@@ -47,20 +47,19 @@ def audited(*found: Any, epsilon: float | None = 8.0, value: float = 8.0, **clai
 
 
 @pytest.mark.parametrize(
-    ("unit", "figure", "per_person"),
+    ("unit", "figure", "first_line"),
     [
-        (Unit.USER, "ε = 8 per user", False),
-        (Unit.ONE_RECORD, "ε = 8 per user of one record", False),
-        (Unit.PART, "ε = 8 per part", True),
-        (Unit.RECORD, "ε = 8 per record", True),
+        (Unit.USER, "ε = 8 per user", "Not tested by these attacks."),
+        (Unit.ONE_RECORD, "ε = 8 per user of one record", "Not tested by these attacks."),
+        (Unit.PART, "nothing per person", "Promised is ε = 8 per part."),
+        (Unit.RECORD, "nothing per person", "Promised is ε = 8 per record."),
     ],
 )
-def test_promise_says_whether_it_is_about_a_person(
-    unit: Unit, figure: str, per_person: bool
+def test_promise_says_first_what_it_is_for_a_person(
+    unit: Unit, figure: str, first_line: str
 ) -> None:
     box = boxes(audited(unit=unit))["Promised"]
-    assert box.figure == figure
-    assert ("Nothing is promised per person." in box.lines) == per_person
+    assert (box.figure, box.lines[0]) == (figure, first_line)
 
 
 def test_promise_of_nothing_or_unknown_is_no_figure() -> None:
@@ -72,7 +71,7 @@ def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
     shown = {"leaked": "leak", "claim": "refuted", "epsilon_lower": make.bound(2.61)}
     alike = audited(make.finding(0.9, **shown), epsilon=1.0)
     assert boxes(alike)["Promised"].lines[0] == (
-        "Refuted with 95\u00a0% confidence: ε is 2.61 or more."
+        "Refuted with 95\u00a0% confidence: ε is 2.61 or more, 13 times as likely."
     )
     other = audited(make.finding(0.9, **shown), epsilon=1.0, alpha=2.0)
     assert boxes(other)["Promised"].lines[0] == "Refuted with 95\u00a0% confidence."
@@ -85,6 +84,9 @@ def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     subject, *others = audited().releases
     lines = boxes(make.run(subject, bare, *others))["Leaked"].lines
     assert lines[1:3] == ["Protection off: 1 of 100.", "Undefended: 96 of 100."]
+    quiet = bare.changed(findings=[make.finding(0.01)])
+    lines = boxes(make.run(subject, quiet, *others))["Leaked"].lines
+    assert "So this does not show that the protection is what stopped it." in lines
     assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
         "not measured"
     )

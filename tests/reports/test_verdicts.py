@@ -75,7 +75,7 @@ def test_no_two_answers_to_a_question_share_a_shape() -> None:
         ([("leak", "refuted")], ""),
         ([("leak", "not refuted")] * 2, "2 measures, all: leak"),
         ([("leak", "refuted"), ("leak", "not testable")],
-         "2 measures, all: leak; of them 1 × claim refuted"),
+         "2 measures, all: leak; 1 refutes the claim"),
         ([("inconclusive", "unknown"), ("leak", "unknown"), ("leak", "unknown")],
          "3 measures: 2 × leak · 1 × inconclusive"),
     ],
