@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")  # a package ends with the session
 def _few_other_sentences() -> Iterator[None]:
     """A drawn sentence is compared with 255 others; tests/silence compares it with 3,999."""
     from audit.silence import weights

@@ -11,9 +11,7 @@ from audit.findings.shows import first_missing
 from audit.results.measurement import FindingResult
 from tests.silence.leaking_twin import Twin
 
-# alone its sentence has p = .00025, behind other slow tests in one process .0039, though corpus,
-# weights and all scores of membership are the same: not yet understood
-pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 def test_quiet_twin_shows_all_conditions(
