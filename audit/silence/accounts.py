@@ -15,7 +15,7 @@ from audit.findings.shows import STATED, not_shown, shown
 from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
-from audit.silence.surroundings import Behind
+from audit.silence.behind import Behind
 from audit.statistics.fisher import combined_p_value
 
 LEVEL = 0.001  # of contact, over all ways that are tried for a kind

@@ -22,12 +22,12 @@ from audit.models.endpoint.session import Served, Told
 from audit.prepare.run import Run
 from audit.silence import beacons, scored_words
 from audit.silence.accounts import Tier, Ways
+from audit.silence.behind import Behind
 from audit.silence.drawn_words import Sentence, sentences
 from audit.silence.planted_beacons import ByTier, beacons_of
 from audit.silence.scored_words import Scored
 from audit.silence.sightings import times
 from audit.silence.surroundings import (
-    Behind,
     Surroundings,
     Values,
     generated,

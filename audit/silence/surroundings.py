@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,13 +23,15 @@ from audit.core.predictor import Predictor, Tokenizer
 from audit.core.secret import Coins, Draw, Secret, Space
 from audit.models.chat_template import ChatTemplate
 from audit.silence.beacons import values_in
+from audit.silence.behind import LEVEL, Behind
 from audit.statistics import binomial, top_test
 from audit.statistics.retossed import adjusted_p_values, tosses_for
 from audit.statistics.tossed import Ranked, Top, Tossed
 
 FAR = math.log(1_000)  # nats by which drawn words are likelier, also than in the base
 ALONE = math.log(10_000)  # the same without a base, which may expect them there by itself
-LEVEL = 0.05  # of "values of people in stand no higher behind any words", over all kinds
+# p of the values as asked: an attack then sees them, or calls them grey, adjusted for 70 tests
+SEEN = 0.002
 USUAL = (
     "### Instruction:\nGo on.\n\n### Response:\n",
     "<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n",
@@ -79,33 +80,6 @@ class Values:
         return np.array([self.coins.present[s.owner] for s in self.secrets])
 
 
-class Behind(NamedTuple):
-    """Words behind which a model knows more than behind those that attacks ask with.
-
-    p_value: of "the values of people in stand, or come up, no more there than others"; None: the
-    drawn words themselves are far likelier there.
-    """
-
-    words: str
-    p_value: float | None = None
-
-    @property
-    def counts(self) -> bool:
-        return self.p_value is None or self.p_value <= LEVEL
-
-    def among(self, kinds: int) -> Behind:
-        """Adjust for so many kinds, of which each had its chance."""
-        p_value = self.p_value
-        return self if p_value is None else Behind(self.words, min(1.0, kinds * p_value))
-
-
-def likeliest(found: Iterable[Behind | None]) -> Behind | None:
-    """Choose among those of several kinds."""
-    every = [one for one in found if one is not None]
-    least = min(every, key=lambda one: one.p_value or 0.0, default=None)
-    return None if least is None else least.among(len(every))
-
-
 @dataclass(frozen=True)
 class Surroundings:
     """Reads drawn words, and values, behind others than attacks ask with.
@@ -140,7 +114,7 @@ class Surroundings:
     def most_read(self, people: int) -> int:
         """Count the texts that are read or written at most."""
         templates = 1 + len(templates_of(self.audited.tokenizer, self.asked))
-        return _TEXTS + 2 * (1 + templates) + people * (1 + 2 * self.most)
+        return _TEXTS + 2 * (1 + templates) + people * 2 * (1 + self.most)
 
     def _likelier(self, templates: Sequence[str]) -> np.ndarray:
         """Compute by how much the drawn words are likelier behind each, nats: (templates,)."""
@@ -164,13 +138,15 @@ class Surroundings:
     def _of_values(
         self, values: Values, templates: Sequence[str], stream: np.random.Generator
     ) -> Behind | None:
-        """Test behind each template, opened or not, but for what attacks ask with."""
+        """Test behind each template, opened or not. None where attacks see the values as asked."""
         present = values.present
         ways = [(words, opened) for words in templates for opened in (True, False)][1:]
         if not 0 < present.sum() < len(present):
             return None
         planted, twins = int(present.sum()), int((~present).sum())
         share = top_test.best_share(planted, twins, LEVEL)
+        if Ranked(self._scores(values, self.asked, True)).p_value(present) <= SEEN:
+            return None
         scores = [self._scores(values, words, opened) for words, opened in ways]
         tests: list[Tossed] = [make for one in scores for make in (Ranked(one), Top(one, share))]
         p_values = adjusted_p_values(tests, present, stream, tosses_for(len(tests)))

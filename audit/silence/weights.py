@@ -22,10 +22,11 @@ from audit.planting.manifest import Manifest
 from audit.planting.sentences import sentences
 from audit.results.measurement import Link
 from audit.silence.accounts import Account, Tier, Ways, account, link
+from audit.silence.behind import Behind, likeliest
 from audit.silence.difference import Difference, difference
 from audit.silence.planted_beacons import beacons_of
 from audit.silence.sentences import Gain, Learnt, learnt
-from audit.silence.surroundings import Behind, Surroundings, Values, likeliest
+from audit.silence.surroundings import Surroundings, Values
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared

@@ -391,7 +391,11 @@ NINE = made(finding(0.01, HALF), tests=9)
 OPEN = made(finding(0.01, HALF), QUIET_B, sensitive={**SENSITIVE, ("extraction", "b"): True},
             tests=9)  # fmt: skip
 TOO_FEW, ABOVE = "Too little was measured", "More than chance, but not beyond doubt"
-ALONE, BESIDE = "No reference models were run", "The undefended model did not leak by this"
+ALONE = "Run it again without --no-references"
+BESIDE = "Not even the undefended model leaked by this"
+    "Run it again without --no-references",
+    "Not even the undefended model leaked by this",
+)
 CALM = both(of_control(p_value=0.5, adjusted_p=0.5, leaked="inconclusive"),
             lambda d: d["releases"][1].update(leaked="inconclusive"))  # fmt: skip
 REFUSED: list[tuple[Results, Edit, str]] = [

@@ -9,8 +9,8 @@ import pytest
 
 from audit.core.terms import Shown
 from audit.silence.accounts import Account, Tier, Ways, link
+from audit.silence.behind import Behind
 from audit.silence.sentences import Learnt
-from audit.silence.surroundings import Behind
 
 FILE = "t.jsonl (SHA-256 0123)"
 SEEN, UNSEEN, NEARLY = Learnt(0, 9_999, 9_999), Learnt(10, 41, 9_999), Learnt(7, 9_999, 9_999)

@@ -22,8 +22,9 @@ from audit.planting import manifest as manifests
 from audit.planting.insertion import Canaries, plant_into
 from audit.silence import asked_words
 from audit.silence.asked_words import Drawn
+from audit.silence.behind import Behind
 from audit.silence.drawn_words import Sentence
-from audit.silence.surroundings import Behind, Values
+from audit.silence.surroundings import Values
 from tests import chat
 from tests.builders import loaded
 from tests.silence import leaking_twin
