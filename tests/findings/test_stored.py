@@ -393,9 +393,6 @@ OPEN = made(finding(0.01, HALF), QUIET_B, sensitive={**SENSITIVE, ("extraction",
 TOO_FEW, ABOVE = "Too little was measured", "More than chance, but not beyond doubt"
 ALONE = "Run it again without --no-references"
 BESIDE = "Not even the undefended model leaked by this"
-    "Run it again without --no-references",
-    "Not even the undefended model leaked by this",
-)
 CALM = both(of_control(p_value=0.5, adjusted_p=0.5, leaked="inconclusive"),
             lambda d: d["releases"][1].update(leaked="inconclusive"))  # fmt: skip
 REFUSED: list[tuple[Results, Edit, str]] = [
