@@ -23,6 +23,7 @@ from audit.models.gguf_header import check_header
 
 NOTE = "gguf.json"  # in an unpacked folder: what its file was
 _PLAIN = ("F32", "F16", "BF16")
+_BLANK, _WORDS = "▁Ġ", 200  # how vocabularies write a blank; words to look at
 _POSITIONS = "rope_freqs.weight"  # follows from the configuration
 
 
@@ -113,8 +114,26 @@ def _unpack(file: Path, single: Path, to: Path, numbers: int) -> None:
     except Exception as error:  # architectures raise errors of any class
         raise UsageError(f"{file}: cannot be unpacked ({first_line(error)})") from None
     _check_whole(file, model, report, numbers)
+    _check_words(file, tokenizer)
     model.save_pretrained(to, safe_serialization=True)
     tokenizer.save_pretrained(to)
+
+
+def _check_words(file: Path, tokenizer: Any) -> None:
+    """Raise UsageError where most words of a vocabulary are not read as one token.
+
+    The library makes the tokenizer from the file's lists; some of its versions make another.
+    """
+    every = tokenizer.get_vocab()
+    words = sorted(w for w in every if len(w) > 4 and w[0] in _BLANK and w[1:].isalpha())
+    some = [f" {w[1:]}" for w in words[:: max(1, len(words) // _WORDS)] if w[1:].isascii()]
+    whole = sum(len(tokenizer.encode(word, add_special_tokens=False)) == 1 for word in some)
+    if 2 * whole < len(some):
+        raise UsageError(
+            f"{file}: its tokenizer is not read as its model was trained: of {len(some)} words of "
+            f"its vocabulary {whole} are read as one token; use another version of transformers, "
+            "or give the model in safetensors"
+        )
 
 
 def _check_whole(file: Path, model: Any, report: Mapping[str, Any], numbers: int) -> None:

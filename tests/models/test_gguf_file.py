@@ -51,8 +51,11 @@ def model() -> Any:
     return Qwen2ForCausalLM(config).eval()
 
 
-def written(file: Path, leave_out: str = "", besides: str = "") -> Any:
-    """Write a model as llama.cpp does, matrices in Q8_0; return it with the rounded matrices."""
+def written(file: Path, leave_out: str = "", besides: str = "", joins: int | None = None) -> Any:
+    """Write a model as llama.cpp does, matrices in Q8_0; return it with the rounded matrices.
+
+    joins: how many of the tokenizer's merges are written; None: all.
+    """
     made = model()
     writer = gguf.GGUFWriter(file, "qwen2")
     writer.add_context_length(128)
@@ -71,7 +74,7 @@ def written(file: Path, leave_out: str = "", besides: str = "") -> Any:
     writer.add_token_list([ends.get(i, word) for i, word in enumerate(words)])
     writer.add_token_types([3 if i in ends else 1 for i in range(len(words))])
     merges = [one if isinstance(one, str) else " ".join(one) for one in spoken["model"]["merges"]]
-    writer.add_token_merges(merges)
+    writer.add_token_merges(merges[:joins])
     writer.add_bos_token_id(min(ends))
     writer.add_eos_token_id(min(ends))
     with torch.no_grad():
@@ -154,17 +157,20 @@ def found(path: Path) -> Any:
 
 
 def test_what_is_not_read_whole_is_refused(tmp_path: Path, cache: Path) -> None:
-    torn, more, empty = (tmp_path / f"{name}.gguf" for name in ("torn", "more", "empty"))
+    names = ("torn", "more", "empty", "split")
+    torn, more, empty, split = (tmp_path / f"{name}.gguf" for name in names)
     written(torn, leave_out="ffn_up")
     written(more, besides="blk.0.attn_unknown.weight")
     empty.write_bytes(b"GGUF")
+    written(split, joins=1)
     refusals(
         found,
         [
             (torn, "does not fit its architecture (missing_keys: "),
             (more, "transformers does not read it whole"),
             (empty, "not a valid GGUF file (it is cut short)"),
-            (tmp_path, "holds 3 GGUF files; give one"),
+            (split, "words of its vocabulary 0 are read as one token"),
+            (tmp_path, "holds 4 GGUF files; give one"),
         ],
     )
     assert not list((cache / "llm-audit" / "gguf").iterdir())
