@@ -30,8 +30,6 @@ from audit.statistics.tossed import Ranked, Top, Tossed
 
 FAR = math.log(1_000)  # nats by which drawn words are likelier, also than in the base
 ALONE = math.log(10_000)  # the same without a base, which may expect them there by itself
-# p of the values as asked: an attack then sees them, or calls them grey, adjusted for 70 tests
-SEEN = 0.002
 USUAL = (
     "### Instruction:\nGo on.\n\n### Response:\n",
     "<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n",
@@ -114,7 +112,7 @@ class Surroundings:
     def most_read(self, people: int) -> int:
         """Count the texts that are read or written at most."""
         templates = 1 + len(templates_of(self.audited.tokenizer, self.asked))
-        return _TEXTS + 2 * (1 + templates) + people * 2 * (1 + self.most)
+        return _TEXTS + 2 * (1 + templates) + people * (1 + 2 * self.most)
 
     def _likelier(self, templates: Sequence[str]) -> np.ndarray:
         """Compute by how much the drawn words are likelier behind each, nats: (templates,)."""
@@ -138,15 +136,17 @@ class Surroundings:
     def _of_values(
         self, values: Values, templates: Sequence[str], stream: np.random.Generator
     ) -> Behind | None:
-        """Test behind each template, opened or not. None where attacks see the values as asked."""
+        """Test behind each template, opened or not, but for what attacks ask with.
+
+        Where the values rank apart as asked, too, this is tested all the same: the measures of an
+        audit may be weaker than this test, as they are without a base.
+        """
         present = values.present
         ways = [(words, opened) for words in templates for opened in (True, False)][1:]
         if not 0 < present.sum() < len(present):
             return None
         planted, twins = int(present.sum()), int((~present).sum())
         share = top_test.best_share(planted, twins, LEVEL)
-        if Ranked(self._scores(values, self.asked, True)).p_value(present) <= SEEN:
-            return None
         scores = [self._scores(values, words, opened) for words, opened in ways]
         tests: list[Tossed] = [make for one in scores for make in (Ranked(one), Top(one, share))]
         p_values = adjusted_p_values(tests, present, stream, tosses_for(len(tests)))

@@ -89,9 +89,14 @@ def few_others(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memorised_model_shows_its_sentences(
     made: Any, memorised: CausalLM, base: CausalLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sentences are the first of 2,000 each; with values of enough people they are contact."""
+    """Sentences are the first of 2,000 each; with values of enough people they are contact.
+
+    Not where values are known, too, as attacks do not ask: here it was trained without start token.
+    """
     monkeypatch.setattr("audit.silence.accounts.PEOPLE", 5)
     bench, one = audited(made, memorised, base, made.corpus)
+    assert "attacks do not ask so" in contact(bench, one)["code"].by
+    monkeypatch.setattr("audit.silence.behind.LEVEL", 0.0)
     found = contact(bench, one)
     assert {kind: link.state for kind, link in found.items()} == {
         "code": Shown.SHOWN, "id": Shown.SHOWN, "name": Shown.SHOWN, "record": Shown.NOT_SHOWN,
