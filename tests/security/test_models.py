@@ -116,6 +116,12 @@ def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
     assert "more memory than there is" in refused(lambda: described(folder))
 
 
+def test_settings_that_ask_for_more_than_the_weights_hold_are_refused(folder: Path) -> None:
+    """The library would fill 800 GB before it finds that the weights are of another shape."""
+    change(folder / "config.json", n_inner=4 * 10**8)
+    assert "ask for 205,600,297,472" in refused(lambda: load_weights(described(folder), "cpu"))
+
+
 def test_plain_attention_is_read(folder: Path) -> None:
     change(folder / "config.json", attn_implementation="eager", _attn_implementation=None)
     assert described(folder).vocabulary
