@@ -284,6 +284,26 @@ def test_tokenizer_that_takes_memory_is_left(
         assert again.encode("0") == plain.encode("0")  # a new process answers the next question
 
 
+@pytest.mark.parametrize("times", [2, 5])
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_added_token_that_grows_without_an_end_is_refused(
+    folder: Path, name: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library normalizes it as it loads, in this process."""
+    monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 28)
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
+    token = {"content": "aa", **plain, "normalized": True}
+    change(
+        folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [MANY] * times}
+    )
+    if name == "tokenizer.json":
+        change(folder / name, added_tokens=[{"id": 1024, **token}])
+    else:
+        change(folder / name, added_tokens_decoder={"1024": token})
+    said = refused(lambda: load_tokenizer(described(folder)))
+    assert "added tokens take too much" in said or "took more than 256 MB" in said
+
+
 def test_long_text_has_more_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 24)
     assert len(load_tokenizer(described(folder)).encode("banana " * 100_000)) > 10**5
