@@ -101,6 +101,8 @@ def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> N
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
         ({"n_layer": 10**8}, "no model has more than 4,096"),
         ({"text_config": {"num_local_experts": 1e8}}, "no model has more than 4,096"),
+        ({"encoder_layers": 4097}, "no model has more than 4,096"),
+        ({"num_stages": 4097}, "no model has more than 4,096"),
     ],
 )
 def test_configuration_that_names_code_is_refused(
@@ -205,7 +207,11 @@ GGUF: dict[str, tuple[bytes, str]] = {
     "a long token": (header(setting(b"x", 9, array(8, 1, number(5000) + bytes(5000)))), "a token"),
     "arrays in arrays": (header(setting(b"x", 9, array(9, 1) * 9)), "unknown type"),
     "another type": (header(setting(b"x", 99, b"")), "unknown type"),
-    "many blocks": (header(setting(b"a.block_count", 4, number(1 << 30, 4))), "blocks"),
+    "many blocks": (header(setting(b"a.block_count", 4, number(4097, 4))), "blocks"),
+    "many experts": (header(setting(b"a.expert_count", 10, number(1 << 30))), "experts"),
+    "a cut number": (header(setting(b"a.block_count", 4, b"")), "cut short"),
+    "many settings": (header(count=1 << 17), "claims 0 tensors and 131,072"),
+    "many arrays": (header(*[setting(b"x", 9, array(0, 1 << 20, bytes(1 << 20)))] * 3), "values"),
 }
 
 
@@ -233,7 +239,7 @@ def regex(folder: Path, pattern: str) -> None:
     change(folder / "tokenizer.json", pre_tokenizer={"type": "Sequence", "pretokenizers": [split]})
 
 
-@pytest.mark.parametrize("pattern", ["(a|aa)+$", r"(\w+)*x", r"(?:a|b?){2,}", r"\\(a)+"])
+@pytest.mark.parametrize("pattern", ["(a|aa)+$", r"(\w+)*x", r"(?:a|b?){2,}", r"\\(a)+", r"(a\\)+"])
 def test_regular_expression_that_repeats_a_group_is_refused(folder: Path, pattern: str) -> None:
     regex(folder, pattern)
     assert "repeats a group" in refused(lambda: check_tokenizer(folder))
@@ -333,7 +339,7 @@ def test_process_of_a_tokenizer_reads_and_writes_as_here(folder: Path, text: str
     assert apart.decode(ids) == plain.decode(ids)
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "merges.txt", "x.model"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "x.model", "added_tokens.json"])
 def test_vocabulary_of_any_size_is_not_read(folder: Path, name: str) -> None:
     with (folder / name).open("a") as file:
         file.truncate(1 << 30)
