@@ -39,8 +39,9 @@ def readings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Reading]:
 class TokenizerProcess(LimitedProcess):
     """A process that reads and writes by one tokenizer; it neither cuts nor pads."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__(__name__, tokenizer.to_str(), MEMORY)
+    def __init__(self, tokenizer: Tokenizer | str) -> None:
+        told = tokenizer if isinstance(tokenizer, str) else tokenizer.to_str()
+        super().__init__(__name__, told, MEMORY)
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """Read texts together. Raises UsageError where it takes too much time or memory."""
@@ -53,6 +54,10 @@ class TokenizerProcess(LimitedProcess):
     def decode(self, tokens: Sequence[int]) -> str:
         """Write tokens as text. Raises UsageError as `read` does."""
         return str(self._asked({"tokens": list(map(int, tokens))}, _SECONDS))
+
+    def normalized(self, texts: Sequence[str]) -> int:
+        """Count the characters of texts once normalized. Raises UsageError as `read` does."""
+        return int(self._asked({"normalized": list(texts)}, time_for(texts)))
 
     def _asked(self, question: Any, seconds: float) -> Any:
         try:
@@ -85,6 +90,8 @@ def _answerer(told: str) -> Callable[[Any], Any]:
     def answer(question: dict[str, Any]) -> Any:
         if "tokens" in question:
             return tokenizer.decode(question["tokens"], skip_special_tokens=False)
+        if "normalized" in question:
+            return sum(len(tokenizer.normalizer.normalize_str(t)) for t in question["normalized"])
         ids, ends, counts = array("i"), array("i"), []
         for read, stops in readings(tokenizer, question["texts"]):
             ids.extend(read)

@@ -16,6 +16,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARROW = (".parquet", ".arrow", ".feather")
 _OTHERS = ";\t|"  # what spreadsheets put between cells where a comma is a decimal sign
 _ROWS = 256  # that are read together
+_A_VALUE = 8  # characters at least, as which each value counts
 _LONGEST = 1 << 30  # characters of a cell; the library's own limit is 131,072
 
 
@@ -129,8 +130,48 @@ def _bounded(batches: Iterable[Any], most: int, place: str) -> list[dict[str, An
     rows: list[dict[str, Any]] = []
     for batch in batches:
         for start in range(0, batch.num_rows, _ROWS):
-            rows += (new := batch.slice(start, _ROWS).to_pylist())
-            most -= sum(len(str(row)) for row in new)
+            part = batch.slice(start, _ROWS)
+            if sum(map(_size, part.columns)) <= most:
+                rows += (new := part.to_pylist())
+                most -= sum(len(str(row)) for row in new)
+            else:
+                most = -1
             if most < 0:
                 raise UsageError(f"{place}: {packed.TOO_LONG}")
     return rows
+
+
+def _size(column: Any) -> int:
+    """Count the characters that a column stands for, and several for each value, at any depth.
+
+    Few bytes may stand for many: constants, and words of a dictionary.
+    """
+    import pyarrow
+    from pyarrow import compute, types
+
+    kind = column.type
+    least: int = _A_VALUE * len(column)
+    if isinstance(column, pyarrow.ExtensionArray):
+        return _size(column.storage)
+    if types.is_dictionary(kind) and _is_text(kind.value_type):
+        lengths = compute.binary_length(column.dictionary).take(column.indices)
+        return least + int(compute.sum(lengths).as_py() or 0)
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        few = column.dictionary if types.is_dictionary(kind) else column.values
+        return least + len(column) * _size(few)
+    if types.is_struct(kind):
+        return least + sum(map(_size, column.flatten()))
+    if types.is_map(kind):
+        place = slice(column.offsets[0].as_py(), column.offsets[-1].as_py())
+        return least + _size(column.keys[place]) + _size(column.items[place])
+    if str(kind).endswith("_view"):  # of texts, which may be one and the same
+        return least + sum(int(one.as_buffer().size) for one in column if one.is_valid)
+    if types.is_nested(kind) and hasattr(column, "flatten"):  # lists of all kinds
+        return least + _size(column.flatten())
+    if _is_text(kind):
+        least += int(compute.sum(compute.binary_length(column)).as_py() or 0)
+    return least
+
+
+def _is_text(kind: Any) -> bool:
+    return str(kind).endswith(("string", "binary"))

@@ -42,7 +42,8 @@ def _check_complete(folder: Path, status: str) -> None:
 def _again(folder: Path) -> str:
     """Name the command that resumes a run: its own, where its folder holds no other kind."""
     stated = str((run_record(folder) or {}).get("command", ""))
-    return own(stated) or f"the command that started it, and --output {shlex.quote(str(folder))}"
+    other = f"the command that started it, and --output {shlex.quote(str(folder))}"
+    return own(stated, folder) or other
 
 
 def _status(folder: Path) -> str:

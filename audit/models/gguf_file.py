@@ -18,7 +18,9 @@ from transformers import logging
 from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
+from audit.core.machine import memory
 from audit.core.writing import alone, make_folder, move, new_folder, write_atomically
+from audit.models.asked_size import check_asked
 from audit.models.gguf_header import check_header
 
 NOTE = "gguf.json"  # in an unpacked folder: what its file was
@@ -84,6 +86,10 @@ def _header(file: Path) -> tuple[str, int]:
     try:
         check_header(file)
         tensors = GGUFReader(file).tensors
+        if sum(int(one.n_bytes) for one in tensors) > file.stat().st_size:
+            raise ValueError("its tensors share bytes")
+        if (size := 4 * sum(int(one.n_elements) for one in tensors)) > memory():
+            raise ValueError(f"it unpacks to {size >> 30:,} GB, more memory than there is")
     except Exception as error:  # the reader checks little, and fails in any way
         raise UsageError(f"{file}: not a valid GGUF file ({first_line(error)})") from None
     kinds = {str(one.tensor_type.name) for one in tensors}
@@ -109,6 +115,7 @@ def _unpack(file: Path, single: Path, to: Path, numbers: int) -> None:
         named["quantization_config"] = transformers.GgufConfig(dequantize=True)
     auto: Any = transformers.AutoModelForCausalLM
     try:
+        check_asked(transformers.AutoConfig.from_pretrained(single.parent, **where), numbers)
         model, report = auto.from_pretrained(single.parent, **where, **named)
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(single.parent, **where)
     except Exception as error:  # architectures raise errors of any class

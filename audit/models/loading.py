@@ -28,6 +28,8 @@ from audit.core.time_limit import in_time
 from audit.core.tokenizer_process import process_of
 from audit.models import gguf_file
 from audit.models.adapters import freeze
+from audit.models.added_tokens import check_added
+from audit.models.asked_size import check_asked
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
 from audit.models.hostile_folder import OPENED, check_folder, check_tokenizer, small_files
@@ -219,6 +221,7 @@ def count_parameters(file: Path) -> int:
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
     check_tokenizer(folder.path)
+    check_added(folder.path)
     cls, what = _tokenizer_class(folder.path), f"{folder.path}: loading the tokenizer"
     named = {"local_files_only": True, "trust_remote_code": False}
     try:
@@ -309,16 +312,19 @@ def _is_bfloat16(folder: Path) -> bool:
 
 
 def _read(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
-    from transformers import AutoModelForCausalLM  # two seconds, which a dry run does not need
+    from transformers import AutoConfig, AutoModelForCausalLM  # two seconds; no dry run needs them
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
+    files = weight_files(folder)
+    own = {"local_files_only": True, "trust_remote_code": False}
     try:
+        config = AutoConfig.from_pretrained(folder, **own)
+        check_asked(config, sum(map(count_parameters, files)))
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder,
-            local_files_only=True,
-            trust_remote_code=False,
+            **own,
             use_safetensors=True,
             dtype=dtype,
             output_loading_info=True,
@@ -326,7 +332,6 @@ def _read(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     except Exception as error:  # architectures raise errors of any class
         raise UsageError(f"{folder}: the model cannot be loaded ({first_line(error)})") from None
     model, report = loaded
-    files = weight_files(folder)
     try:
         check_files(files)
         check_model(model, report, files)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import mailbox
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -536,3 +537,21 @@ def test_file_that_unpacks_without_an_end_is_refused(tmp_path: Path, suffix: str
     (tmp_path / f"x{name}").write_bytes(bomb(suffix))
     with pytest.raises(UsageError, match="unpacks to over 100 times its size; unpack it first"):
         pairs(tmp_path / f"x{name}")
+
+
+@pytest.mark.parametrize("how", ["nothing", "words"])
+def test_one_row_that_stands_for_memory_is_not_made(tmp_path: Path, how: str) -> None:
+    """Of 700 bytes and 16 GB."""
+    pyarrow = pytest.importorskip("pyarrow")
+    if how == "nothing":
+        many = pyarrow.FixedSizeListArray.from_arrays(pyarrow.nulls(2**31 - 1), 2**31 - 1)
+    else:
+        many = pyarrow.DictionaryArray.from_arrays([0] * 256, ["a" * (1 << 23)])
+    table = pyarrow.table({"x": many, "text": ["x"] * len(many)})
+    packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    with pyarrow.ipc.new_file(tmp_path / "x.arrow", table.schema, options=packed) as file:
+        file.write_table(table)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UsageError, match="unpacks to over 100 times its size; unpack it first"):
+        pairs(tmp_path / "x.arrow")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18

@@ -12,6 +12,7 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
 from audit.core.lora import Lora
 from audit.models import gguf_file
 from audit.models.adapters import fresh
@@ -174,6 +175,31 @@ def test_what_is_not_read_whole_is_refused(tmp_path: Path, cache: Path) -> None:
         ],
     )
     assert not list((cache / "llm-audit" / "gguf").iterdir())
+
+
+def test_more_than_a_file_holds_is_not_read(tmp_path: Path, cache: Path) -> None:
+    asks, shares, zeros = (tmp_path / f"{name}.gguf" for name in ("asks", "shares", "zeros"))
+    written(asks)
+    inner = b"qwen2.feed_forward_length" + (4).to_bytes(4, "little")
+    content, wide = asks.read_bytes(), (1 << 30).to_bytes(4, "little")
+    asks.write_bytes(content.replace(inner + INNER.to_bytes(4, "little"), inner + wide))
+    shares.write_bytes(tensors(2, kind=0, length=1 << 10) + bytes(1 << 12))
+    zeros.write_bytes(tensors(1, kind=2, length=1 << 42))  # 16 TB of Q4_0, read as the reader maps
+    with zeros.open("r+b") as file:
+        file.truncate(1 << 42)
+    reasons = [(asks, "its settings ask for "), (shares, "its tensors share bytes")]
+    refusals(found, reasons)
+    with pytest.raises(UsageError, match="more memory than there is"):
+        gguf_file._header(zeros)  # its digest would take hours
+
+
+def tensors(count: int, kind: int, length: int) -> bytes:
+    """Write the head of a file whose tensors all begin at its first byte."""
+    named = [(1, 8), (ord("a"), 1), (1, 4), (length, 8), (kind, 4), (0, 8)]
+    one = b"".join(value.to_bytes(size, "little") for value, size in named)
+    all_of_them = b"".join(one.replace(b"a", bytes([ord("a") + i])) for i in range(count))
+    head = b"GGUF" + b"".join(v.to_bytes(s, "little") for v, s in [(3, 4), (count, 8), (0, 8)])
+    return (head + all_of_them).ljust(128, b"\0")
 
 
 def test_quantised_weights_elsewhere_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from audit.results.commands import BESIDE, own
@@ -22,6 +24,14 @@ def test_command_of_audit_is_kept(stated: str) -> None:
     assert own(stated) == stated
 
 
+def test_command_may_write_to_the_folder_that_states_it_alone() -> None:
+    stated = "audit run --seed 0 --output audits/x"
+    assert own(stated, Path("audits/x")) == own(stated, Path("audits/x").absolute()) == stated
+    assert own(stated, Path("audits/y")) == own(stated) == ""
+    assert own(f"{stated} --output /etc", Path("audits/x")) == ""
+    assert own("audit run --output", Path("audits/x")) == ""
+
+
 @pytest.mark.parametrize(
     "stated",
     [
@@ -34,6 +44,14 @@ def test_command_of_audit_is_kept(stated: str) -> None:
         "audit.api.f(x);touch x",
         "audit.api.f($(touch x))",
         "audit gate x",
+        "audit run --trust-config",
+        "audit run --trust-stages --seed 0",
+        "audit run --reveal",
+        "audit run --output /tmp/touch",
+        "audit run --log=mlflow:http://example.org",
+        "audit sweep plan.toml --workers ray://example.org:1",
+        "audit run --model https://example.org/v1",
+        "audit run --policy python:os:system --corpus touch.jsonl",
         "audit run 'x",
         "",
     ],

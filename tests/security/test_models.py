@@ -101,6 +101,8 @@ def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> N
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
         ({"n_layer": 10**8}, "no model has more than 4,096"),
         ({"text_config": {"num_local_experts": 1e8}}, "no model has more than 4,096"),
+        ({"encoder_layers": 4097}, "no model has more than 4,096"),
+        ({"num_stages": 4097}, "no model has more than 4,096"),
     ],
 )
 def test_configuration_that_names_code_is_refused(
@@ -114,6 +116,12 @@ def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
     with (folder / "second.safetensors").open("wb") as file:
         file.truncate(1 << 43)
     assert "more memory than there is" in refused(lambda: described(folder))
+
+
+def test_settings_that_ask_for_more_than_the_weights_hold_are_refused(folder: Path) -> None:
+    """The library would fill 800 GB before it finds that the weights are of another shape."""
+    change(folder / "config.json", n_inner=4 * 10**8)
+    assert "ask for 205,600,297,472" in refused(lambda: load_weights(described(folder), "cpu"))
 
 
 def test_plain_attention_is_read(folder: Path) -> None:
@@ -199,7 +207,11 @@ GGUF: dict[str, tuple[bytes, str]] = {
     "a long token": (header(setting(b"x", 9, array(8, 1, number(5000) + bytes(5000)))), "a token"),
     "arrays in arrays": (header(setting(b"x", 9, array(9, 1) * 9)), "unknown type"),
     "another type": (header(setting(b"x", 99, b"")), "unknown type"),
-    "many blocks": (header(setting(b"a.block_count", 4, number(1 << 30, 4))), "blocks"),
+    "many blocks": (header(setting(b"a.block_count", 4, number(4097, 4))), "blocks"),
+    "many experts": (header(setting(b"a.expert_count", 10, number(1 << 30))), "experts"),
+    "a cut number": (header(setting(b"a.block_count", 4, b"")), "cut short"),
+    "many settings": (header(count=1 << 17), "claims 0 tensors and 131,072"),
+    "many arrays": (header(*[setting(b"x", 9, array(0, 1 << 20, bytes(1 << 20)))] * 3), "values"),
 }
 
 
@@ -227,7 +239,7 @@ def regex(folder: Path, pattern: str) -> None:
     change(folder / "tokenizer.json", pre_tokenizer={"type": "Sequence", "pretokenizers": [split]})
 
 
-@pytest.mark.parametrize("pattern", ["(a|aa)+$", r"(\w+)*x", r"(?:a|b?){2,}", r"\\(a)+"])
+@pytest.mark.parametrize("pattern", ["(a|aa)+$", r"(\w+)*x", r"(?:a|b?){2,}", r"\\(a)+", r"(a\\)+"])
 def test_regular_expression_that_repeats_a_group_is_refused(folder: Path, pattern: str) -> None:
     regex(folder, pattern)
     assert "repeats a group" in refused(lambda: check_tokenizer(folder))
@@ -278,6 +290,26 @@ def test_tokenizer_that_takes_memory_is_left(
         assert again.encode("0") == plain.encode("0")  # a new process answers the next question
 
 
+@pytest.mark.parametrize("times", [2, 5])
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_added_token_that_grows_without_an_end_is_refused(
+    folder: Path, name: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library normalizes it as it loads, in this process."""
+    monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 28)
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
+    token = {"content": "aa", **plain, "normalized": True}
+    change(
+        folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [MANY] * times}
+    )
+    if name == "tokenizer.json":
+        change(folder / name, added_tokens=[{"id": 1024, **token}])
+    else:
+        change(folder / name, added_tokens_decoder={"1024": token})
+    said = refused(lambda: load_tokenizer(described(folder)))
+    assert "added tokens take too much" in said or "took more than 256 MB" in said
+
+
 def test_long_text_has_more_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 24)
     assert len(load_tokenizer(described(folder)).encode("banana " * 100_000)) > 10**5
@@ -307,7 +339,7 @@ def test_process_of_a_tokenizer_reads_and_writes_as_here(folder: Path, text: str
     assert apart.decode(ids) == plain.decode(ids)
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "merges.txt", "x.model"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "x.model", "added_tokens.json"])
 def test_vocabulary_of_any_size_is_not_read(folder: Path, name: str) -> None:
     with (folder / name).open("a") as file:
         file.truncate(1 << 30)
