@@ -181,6 +181,7 @@ def test_imports_stand_at_the_top():
         "audit.accounting.moments",
         "audit.accounting.trade_off",
         "audit.core.model",
+        "audit.models.asked_size",
         "audit.models.endpoint.http",
         "audit.models.adapters",
         "audit.models.ensembles.adapters_of_one_base",
