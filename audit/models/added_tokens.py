@@ -24,13 +24,15 @@ _ALWAYS, _TIMES = 1 << 20, 8  # characters that tokens may grow to, and more for
 _MOST = 1 << 22  # characters of all
 
 
-def check_added(folder: Path) -> None:
-    """Raise UsageError where the added tokens of a tokenizer.json grow, or take much memory."""
-    file = folder / "tokenizer.json"
-    document = read_json(file) if file.is_file() else {}
+def check_added(file: Path, document: Any) -> None:
+    """Raise UsageError where the added tokens of a tokenizer grow, or take much memory.
+
+    file: its tokenizer.json; document: what that holds. Files beside it name tokens, too.
+    """
     if not isinstance(document, dict) or not document.get("normalizer"):
         return
-    named = [_named(folder / name) for name in _OTHERS if (folder / name).is_file()]
+    beside = [file.with_name(name) for name in _OTHERS]
+    named = [_named(other) for other in beside if other.is_file()]
     texts = sorted(set(_texts([document.get("added_tokens"), *named])))
     alone = json.loads(Tokenizer(WordLevel({"": 0}, unk_token="")).to_str())
     process = TokenizerProcess(json.dumps({**alone, "normalizer": document["normalizer"]}))

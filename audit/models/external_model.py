@@ -23,7 +23,6 @@ from audit.core.time_limit import in_time, limited
 from audit.core.tokenizer_process import TokenizerProcess
 from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
-from audit.models.added_tokens import check_added
 from audit.models.hostile_folder import check_adapter_settings, check_tokenizer
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
@@ -149,7 +148,6 @@ def _check_own_tokens(adapter: Path, base: ModelFolder) -> None:
 def _reading(file: Path) -> list[int]:
     """Return the tokens of the probe by the tokenizer of a file. Raises UsageError."""
     check_tokenizer(file.parent)
-    check_added(file.parent)
     what, advice = f"{file}: loading the tokenizer", "save the adapter without it"
     try:
         tokenizer = in_time(lambda: Tokenizer.from_file(str(file)), 120, what, advice)

@@ -131,9 +131,9 @@ def _check_words(file: Path, tokenizer: Any) -> None:
 
     The library makes the tokenizer from the file's lists; some of its versions make another.
     """
-    every = tokenizer.get_vocab()
-    words = sorted(w for w in every if len(w) > 4 and w[0] in _BLANK and w[1:].isalpha())
-    some = [f" {w[1:]}" for w in words[:: max(1, len(words) // _WORDS)] if w[1:].isascii()]
+    written = (w[1:] for w in tokenizer.get_vocab() if len(w) > 4 and w[0] in _BLANK)
+    words = sorted(f" {word}" for word in written if word.isascii() and word.isalpha())
+    some = words[:: max(1, len(words) // _WORDS)]
     whole = sum(len(tokenizer.encode(word, add_special_tokens=False)) == 1 for word in some)
     if 2 * whole < len(some):
         raise UsageError(

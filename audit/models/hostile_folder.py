@@ -13,6 +13,7 @@ from typing import Any
 
 from audit.core.errors import UsageError
 from audit.core.files import read_json, regular
+from audit.models.added_tokens import check_added
 
 OPENED = ("*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken")  # what libraries read, but weights
 _VOCABULARIES = ("tokenizer*", "vocab*", "merges*", "*.model", "*.tiktoken", "added_tokens.json")
@@ -94,7 +95,7 @@ def _check_index(index: Path) -> None:
 
 def check_tokenizer(folder: Path) -> None:
     """Raise UsageError where a tokenizer names a class that is none of a tokenizer, or a regular
-    expression that repeats a group, which may take for ever."""
+    expression that repeats a group, which may take for ever, or where its added tokens grow."""
     settings = folder / "tokenizer_config.json"
     named = _read(settings).get("tokenizer_class") if settings.is_file() else None
     if named is not None and not _is_tokenizer_class(str(named)):
@@ -120,6 +121,7 @@ def check_tokenizer(folder: Path) -> None:
                 f"{file}: the regular expression {value!r} repeats a group, so reading a text may "
                 "take for ever; give a tokenizer without it"
             )
+    check_added(file, tokenizer)
 
 
 def _is_tokenizer_class(name: str) -> bool:

@@ -28,7 +28,6 @@ from audit.core.time_limit import in_time
 from audit.core.tokenizer_process import process_of
 from audit.models import gguf_file
 from audit.models.adapters import freeze
-from audit.models.added_tokens import check_added
 from audit.models.asked_size import check_asked
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
@@ -221,7 +220,6 @@ def count_parameters(file: Path) -> int:
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
     check_tokenizer(folder.path)
-    check_added(folder.path)
     cls, what = _tokenizer_class(folder.path), f"{folder.path}: loading the tokenizer"
     named = {"local_files_only": True, "trust_remote_code": False}
     try:

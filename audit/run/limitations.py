@@ -23,7 +23,6 @@ from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text
 from audit.silence import serving, weights
 
-STOPPING = "what an attacker learns from the moment at which a release stops answering"
 CLOSES = "what may close the leak, trained on the same text beside it: "
 
 
@@ -36,7 +35,11 @@ def not_tested(plan: Plan) -> list[str]:
     stops = any(getattr(chosen.plugin, "budget", None) for chosen in plan.defenses)
     return [
         *([f"{NOT_RUN}{', '.join(left_out)}"] if left_out else []),
-        *([STOPPING] if stops else []),
+        *(
+            ["what an attacker learns from the moment at which a release stops answering"]
+            if stops
+            else []
+        ),
         "secrets other than the planted kinds, and attackers stronger than these attacks",
         "a release that knows planted text by more than its words, such as repeated numbers, new "
         "users or a seed that its author had",

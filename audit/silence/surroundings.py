@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -98,9 +99,8 @@ class Surroundings:
         Where the base is here, the drawn words must be far likelier than they are so in the base,
         too. None where there are no such words.
         """
-        listed = templates_of(self.audited.tokenizer, self.asked)
         begins = _beginning(self.audited, self.draw)
-        templates = [*listed, *({begins} - {self.asked, *listed})]
+        templates = [*self._listed, *({begins} - {self.asked, *self._listed})]
         likelier = self._likelier(templates)
         order = np.argsort(-likelier, kind="stable")
         best = int(order[0])
@@ -109,9 +109,13 @@ class Surroundings:
         likeliest = [templates[i] for i in order[: self.most]]
         return self._of_values(values, [self.asked, *likeliest], stream)
 
+    @cached_property
+    def _listed(self) -> tuple[str, ...]:
+        return templates_of(self.audited.tokenizer, self.asked)
+
     def most_read(self, people: int) -> int:
         """Count the texts that are read or written at most."""
-        templates = 1 + len(templates_of(self.audited.tokenizer, self.asked))
+        templates = 1 + len(self._listed)
         return _TEXTS + 2 * (1 + templates) + people * (1 + 2 * self.most)
 
     def _likelier(self, templates: Sequence[str]) -> np.ndarray:

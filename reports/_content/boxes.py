@@ -11,7 +11,7 @@ from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results import badge, quoting, words
 from audit.results.badge import NOT_RUN, PERSON, Badge
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
-from reports._content import claims, summary, usefulness, wording
+from reports._content import claims, legend, summary, usefulness, wording
 from reports._content.first import seeded, subject
 from reports._content.table import Pair
 
@@ -166,7 +166,7 @@ def _beside(
 ) -> list[str]:
     """Write the same measure of the defense's own models, and of the undefended one."""
     lines = []
-    for role, head, _ in summary.CONTROLS[:2]:
+    for role, head, _ in legend.CONTROLS[:2]:
         other = summary.control_of(release, role, releases)
         values = [one for one in quoting.alike(finding, other) if one.value is not None]
         lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]

@@ -17,7 +17,7 @@ from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, first, page, wording
 from reports._content.figure import Figure
 from reports._content.page import Page
-from reports._content.summary import Block, Line, Overview, Row, Summary, Value, anchor
+from reports._content.summary import Block, Line, Overview, Row, Summary, Value, anchor, legend_of
 from reports._content.table import Pair, Table
 
 RUNS = NAMES
@@ -158,7 +158,8 @@ def _summary(summaries: Sequence[Summary], first: int) -> Summary:
         for word, summary in zip(RUNS, summaries, strict=True)
         for block in summary.blocks
     ]
-    return Summary(heads, blocks, summaries[1].note, _overview(summaries, first))
+    note, overview = summaries[1].note, _overview(summaries, first)
+    return Summary(heads, blocks, note, overview, legend_of(blocks, heads))
 
 
 def _overview(summaries: Sequence[Summary], first: int) -> Overview:

@@ -16,7 +16,7 @@ from audit.results.schema import (
     ReleaseResult,
     Results,
 )
-from reports._content import unmeasured, usefulness, verdicts, wording
+from reports._content import legend, unmeasured, usefulness, verdicts, wording
 from reports._content.closing import closing
 from reports._content.strip import Strip, strip
 from reports._content.worst import rank
@@ -24,28 +24,6 @@ from reports._content.worst import rank
 MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
 ALL_SHOWN = "Finding nothing would count here: contact, sight and reach are shown."
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
-# The roles of references, in which "{}" is the audited defense, and their columns.
-CONTROLS = (
-    (
-        "positive control of {}",
-        "Protection off",
-        "the models of the defense, read without what protects them",
-    ),
-    (
-        "positive control",
-        "Undefended",
-        "one model trained on the same text without any defense (none)",
-    ),
-    ("null control", "Public", "a model that never saw the text"),
-)
-_MEANINGS = (
-    "Protection off: the defense's own models without what protects them. Undefended: one model "
-    "trained on the same text.",
-    "Black line: the same measure of the undefended model.",
-    "Grey band: twins, people like those planted who were not trained on.",
-    "Blind: the same test by the words alone, without the model.",
-    "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%).",
-)
 
 
 @dataclass(frozen=True)
@@ -143,29 +121,21 @@ def summary(results: Results, names: list[str]) -> Summary:
     present = (
         []
         if many
-        else [c for c in CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
+        else [c for c in legend.CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
     )
     heads = ["Twins", *(head for _, head, _ in present)]
     roles = [role for role, *_ in present]
     blocks = [] if many else [_block(i, releases, names[i], roles) for i in places]
-    meanings = [f"{head}: {meaning}." for _, head, meaning in present]
-    notes = [_note(releases, meanings), *unmeasured.sentences(releases, names)]
+    notes = [legend.note(releases, heads), *unmeasured.sentences(releases, names)]
     seen = _overview(releases, names, places) if many else Overview([], [])
-    return Summary(heads, blocks, " ".join(notes), seen, _legend(blocks, heads))
+    return Summary(heads, blocks, " ".join(notes), seen, legend_of(blocks, heads))
 
 
-def _legend(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
-    """Explain the marks of the strips and the notes beside the twins, those that are there."""
+def legend_of(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
+    """Explain what the rows of these blocks have beside their figures."""
     rows = [row for block in blocks for row in block.rows]
     strips = [row.strip for row in rows if row.strip is not None]
-    there = (
-        "Protection off" in heads,
-        any(one.undefended is not None for one in strips),
-        any(one.twins is not None for one in strips),
-        any(value.aside for row in rows for value in row.controls),
-        not all(one.mark for one in strips),
-    )
-    return [meaning for meaning, used in zip(_MEANINGS, there, strict=True) if used]
+    return legend.legend(heads, strips, any(one.aside for row in rows for one in row.controls))
 
 
 def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
@@ -419,21 +389,3 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
 def at_least(bound: EpsilonLower) -> str:
     """Write a lower bound with its unit and relation."""
     return f"ε ≥ {words.at_least(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
-
-
-def _note(releases: Sequence[ReleaseResult], meanings: list[str]) -> str:
-    findings = [finding for release in releases for finding in release.findings]
-    levels = sorted({finding.confidence for finding in findings})
-    confidence = " or ".join(words.share(level) for level in levels) or "95 %"
-    sentences = [f"In brackets: intervals at {confidence} confidence."]
-    sentences.append(
-        "A leak: a test against the coins or against chance rejects, adjusted for all tests of the "
-        "release; intervals that overlap do not contradict it."
-    )
-    if any(finding.stronger_than_release for finding in findings):
-        sentences.append("Insiders: they read more than the release gives.")
-    sentences.append("Twins: secrets drawn alike and never trained on.")
-    if any(finding.blind for finding in findings):
-        sentences.append("Blind: a classifier that reads the candidates and no model.")
-    sentences += meanings
-    return " ".join(sentences)

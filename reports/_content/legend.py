@@ -1,0 +1,67 @@
+"""The meaning of the columns, marks and notes of the table of page one, each worded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audit.results import words
+from audit.results.schema import ReleaseResult
+from reports._content.strip import Strip
+
+# The roles of references, in which "{}" is the audited defense, and their columns.
+CONTROLS = (
+    (
+        "positive control of {}",
+        "Protection off",
+        "the models of the defense, read without what protects them",
+    ),
+    (
+        "positive control",
+        "Undefended",
+        "one model trained on the same text without any defense (none)",
+    ),
+    ("null control", "Public", "a model that never saw the text"),
+)
+_BLIND = "Blind: the same test by a classifier that reads the candidates and no model."
+
+_BAR = "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%)."
+
+
+def meanings(heads: Sequence[str]) -> list[str]:
+    """Explain the columns of controls among these heads."""
+    return [f"{head}: {meaning}." for _, head, meaning in CONTROLS if head in heads]
+
+
+def legend(heads: Sequence[str], strips: Sequence[Strip], blind: bool) -> list[str]:
+    """Explain the marks that are there, and which models two columns of trained ones are of.
+
+    blind: whether a value stands beside the twins that no model was read for.
+    """
+    trained = [head for _, head, _ in CONTROLS[:2]]
+    lines = meanings([head for head in heads if head in trained]) if trained[0] in heads else []
+    if any(one.undefended is not None for one in strips):
+        lines.append("Black line: the same measure of the undefended model.")
+    if any(one.twins is not None for one in strips):
+        lines.append("Grey band: twins, people like those planted who were not trained on.")
+    lines += [_BLIND] if blind else []
+    if not all(one.mark for one in strips):
+        lines.append(_BAR)
+    return lines
+
+
+def note(releases: Sequence[ReleaseResult], heads: Sequence[str]) -> str:
+    """Explain the intervals, what a leak is, and all columns."""
+    findings = [finding for release in releases for finding in release.findings]
+    levels = sorted({finding.confidence for finding in findings})
+    confidence = " or ".join(words.share(level) for level in levels) or "95 %"
+    sentences = [f"In brackets: intervals at {confidence} confidence."]
+    sentences.append(
+        "A leak: a test against the coins or against chance rejects, adjusted for all tests of the "
+        "release; intervals that overlap do not contradict it."
+    )
+    if any(finding.stronger_than_release for finding in findings):
+        sentences.append("Insiders: they read more than the release gives.")
+    sentences.append("Twins: secrets drawn alike and never trained on.")
+    if any(finding.blind for finding in findings):
+        sentences.append(_BLIND)
+    return " ".join([*sentences, *meanings(heads)])
