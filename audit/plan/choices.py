@@ -11,6 +11,7 @@ from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.rules import check_size
+from audit.core.secret import PLANTED
 from audit.plan.plan import Chosen
 from audit.plugins import registry
 
@@ -62,6 +63,17 @@ def fitting(written: bool, planted: AbstractSet[str]) -> Sequence[str]:
     `written`, which means that only texts are released.
     """
     return _all(["all"], "attacks", lambda attack: _fits(attack, written, planted))
+
+
+def fewest_kinds(texts: Sequence[str]) -> tuple[str, ...]:
+    """List few kinds of secrets such that every named attack has one, the usual ones first."""
+    if "all" in texts:
+        return PLANTED
+    ancestor: Any = Attack
+    attacked = [registry.plugin("attacks", text.partition(":")[0].strip(), ancestor).kinds
+                for text in texts]  # fmt: skip
+    firsts = (next((kind for kind in PLANTED if kind in kinds), "") for kinds in attacked)
+    return tuple(dict.fromkeys(filter(None, firsts))) or PLANTED
 
 
 def _fits(attack: type[Attack], written: bool, planted: AbstractSet[str]) -> bool:

@@ -38,6 +38,7 @@ from audit.plan.text import AS_DEFENDED
 from audit.planting import own
 
 COINS = 120  # enough to refute ε = 2.9 nats
+FEW_COINS = 100  # where training is dear: adapters of a model that others made
 DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
 
 
@@ -61,16 +62,18 @@ def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) 
     """Resolve settings for a corpus and a model that are read already. Raises UsageError."""
     if settings.get("lora"):
         model = dataclasses.replace(model, lora=_lora(settings["lora"], model))
-    planting = _planting(settings, corpus)
+    planting = _planting(settings, corpus, model)
     references = REFERENCES if settings.get("references", True) else ()
     users = len(corpus.users("private")) + planting.invented
     return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users, None))
 
 
-def _planting(settings: Mapping[str, Any], corpus: Corpus) -> Planting:
+def _planting(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Planting:
     """Choose what is planted. A share of the real users may have coins of their own text."""
     table = _worded(settings.get("planting", {}))
     default = _default_planting(corpus)
+    if model.lora and not (model.embedded or corpus.embedded):
+        default = _dear_planting(corpus, choices.fewest_kinds(settings["attack"]))
     if "users" in table:  # whoever says how many, says how many
         default = Planting(users=default.users)
     planting: Planting = _table(Planting, table, default)
@@ -222,7 +225,7 @@ def _differs(plan: Plan, settings: Mapping[str, Any]) -> bool:
     """Return whether what only a plan file can set differs from its default."""
     here, by_flag = plan.source.document["planting"], {**settings, "planting": {}}
     return (
-        (here is not None and here != _planting(by_flag, plan.corpus).document)
+        (here is not None and here != _planting(by_flag, plan.corpus, plan.model).document)
         or plan.training != default_recipe(plan.model, plan.corpus)
         or plan.reach != Reach()
         or plan.utility_tokens != 1024
@@ -258,6 +261,12 @@ def _default_planting(corpus: Corpus) -> Planting:
     return Planting(users=own, invented=invented, **copies)
 
 
+def _dear_planting(corpus: Corpus, kinds: tuple[str, ...]) -> Planting:
+    """Choose few copies of few kinds: reading planted text is most of a short training's time."""
+    own = max(2, min(FEW_COINS, len(corpus.users("private")) // 5))
+    return Planting(users=own, invented=FEW_COINS - own, kinds=kinds)
+
+
 def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
     """Split the templates of a [planting] table into prefixes and suffixes. Raises UsageError."""
     worded = dict(table)
@@ -278,12 +287,16 @@ def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
     """Choose the recipe: tuned for the embedded model and corpus, usual values otherwise.
 
     Real text varies more than the embedded corpus, and the model overfits it after few epochs.
+    Adapters of a model of 270 million parameters that read 100 people's codes 20 times gave them
+    away in 5 of 5 seeds.
     """
     if model.embedded:
         epochs = 24 if corpus.embedded else 4
         return Recipe(epochs, learning_rate=2e-3, batch_tokens=256, max_length=model.max_length)
     if model.kind == "lstm":  # from scratch, which takes longer
         return Recipe(epochs=20, learning_rate=1e-2, batch_tokens=1024, max_length=model.max_length)
+    if model.lora:  # few parameters far from their optimum: larger and more steps
+        return Recipe(epochs=5, learning_rate=1e-3, batch_tokens=512, max_length=model.max_length)
     rate = 1e-3 if model.parameters < 10_000_000 else 1e-4
     return Recipe(epochs=3, learning_rate=rate, batch_tokens=2048, max_length=model.max_length)
 

@@ -35,6 +35,7 @@ START = 8.0  # seconds: imports, planting, starting the processes
 REPORTS = 3.0  # seconds: pages and figures
 PAGES = 0.25e9  # bytes that these take
 WEAK = 32  # passes over a planted code, below which the undefended model hardly learns it
+WEAK_ADAPTERS = 20  # the same of adapters, which take larger steps
 
 
 @dataclass(frozen=True)
@@ -284,11 +285,12 @@ def weak_control(run: Run) -> str:
         return ""
     kinds = [k for k in CODE_LIKE if k in attacked and k in planting["kinds"]]
     kind = min(kinds, key=lambda kind: int(planting[f"{kind}_copies"]), default="")
-    passes = plan.training.epochs * planting[f"{kind}_copies"] if kind else WEAK
-    if passes >= WEAK:
+    enough = WEAK_ADAPTERS if plan.model.lora else WEAK
+    passes = plan.training.epochs * planting[f"{kind}_copies"] if kind else enough
+    if passes >= enough:
         return ""
     return (
         f"the positive control looks too weak: it reads each planted {kind} {passes} times, and "
-        f"below about {WEAK} it may not leak, so that finding no leak shows nothing; set epochs in "
-        f"[training] or {kind}_copies in [planting] higher"
+        f"below about {enough} it may not leak, so that finding no leak shows nothing; set epochs "
+        f"in [training] or {kind}_copies in [planting] higher"
     )

@@ -330,6 +330,25 @@ def test_own_and_invented_users_make_120_coins():
     assert (both.users, both.invented) == (5, 7)
 
 
+def test_adapters_learn_few_kinds_of_a_hundred_people_in_more_steps():
+    """Reading what is planted is most of a short training: 60 mails, two attacks, one kind."""
+
+    def few(*attack, **more):
+        return planned(of=corpus(60), lora="r=2", attack=attack, **more)
+
+    plan = few("membership", "extraction")
+    planting, recipe = plan.source.planting, plan.training
+    assert (planting.users, planting.invented, planting.kinds) == (12, 88, ("code",))
+    assert (recipe.epochs, recipe.learning_rate, recipe.batch_tokens) == (5, 1e-3, 512)
+    assert recipe.epochs * planting.code_copies == 20 and "--plan" not in plan.command
+    kinds = {"exposure": ("id",), "name_leak": ("name",), "copies": ("code",)}
+    assert {name: few(name).source.planting.kinds for name in kinds} == kinds
+    assert few("name_leak", "extraction").source.planting.kinds == ("name", "code")
+    assert few("all").source.planting.kinds == Planting(users=2).kinds
+    assert few("extraction", planting={"users": 5}).source.planting.invented == 0
+    assert planned(of=corpus(60)).training.epochs == 3  # without adapters
+
+
 def test_no_invented_users_are_unsaid():
     assert "invented" not in Planting(users=5).document
     assert Planting(users=5, invented=1).document["invented"] == 1
