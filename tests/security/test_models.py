@@ -94,6 +94,7 @@ def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> N
     [
         ({"auto_map": {"AutoModelForCausalLM": "evil.T"}}, "remote code"),
         ({"text_config": {"auto_map": {"AutoConfig": "evil.T"}}}, "remote code"),
+        ({"sub_configs": [{"auto_map": {"AutoConfig": "evil.T"}}]}, "remote code"),
         ({"attn_implementation": "kernels-community/evil"}, "code of a hub"),
         ({"_attn_implementation": {"a": "x/y:z"}}, "code of a hub"),
         ({"experts_implementation": "x@main"}, "code of a hub"),
@@ -110,6 +111,38 @@ def test_configuration_that_names_code_is_refused(
 ) -> None:
     change(folder / "config.json", **settings)
     assert why in refused(lambda: described(folder))
+
+
+@pytest.mark.parametrize("shards", [None, {}, ["first.safetensors"]])
+def test_index_without_a_map_is_refused(folder: Path, shards: Any) -> None:
+    (folder / "other.index.json").write_text(json.dumps({"weight_map": shards}))
+    assert "is not an index of weights" in refused(lambda: described(folder))
+
+
+def test_shard_that_is_a_device_is_not_opened(folder: Path) -> None:
+    indexed(folder, "second.safetensors")
+    (folder / "second.safetensors").unlink()
+    (folder / "second.safetensors").symlink_to("/dev/zero")
+    assert "it is no regular file" in refused(lambda: described(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("tokenizer.json", "{", "cannot be read"),
+        ("tokenizer_config.json", "{", "cannot be read"),
+        ("tokenizer_config.json", "[]", "expected an object"),
+        ("config.json", "[]", "expected an object"),
+        ("added_tokens.json", "{", "cannot be read"),
+    ],
+)
+def test_settings_of_another_form_are_refused(
+    folder: Path, name: str, content: str, why: str
+) -> None:
+    change(folder / "tokenizer.json", normalizer=MANY)
+    (folder / name).write_text(content)
+    said = refused(lambda: load_tokenizer(described(folder)))
+    assert said.startswith(f"{folder / name}: {why}")
 
 
 def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
@@ -138,7 +171,8 @@ def test_model_that_is_an_adapter_of_another_is_refused(folder: Path) -> None:
 def adapter(tmp_path: Path) -> Path:
     folder = tmp_path / "adapter"
     folder.mkdir()
-    save_file({"lora_A.weight": torch.ones(4, 64)}, folder / "adapter_model.safetensors")
+    weights = {"lora_A.weight": torch.ones(4, 8), "lora_B.weight": torch.ones(64, 4)}
+    save_file(weights, folder / "adapter_model.safetensors")
     return folder
 
 
@@ -150,6 +184,7 @@ def adapter(tmp_path: Path) -> Path:
         ({"peft_type": "XLORA", "adapters": {"0": "/tmp/x"}}, "names other adapters"),
         ({"layer_replication": [[0, 10**9]]}, "copies layers"),
         ({"r": 65}, "r is 65, and its weights have 64 rows"),
+        ({"r": 64, "num_virtual_tokens": 65.0}, "tokens is 65.0, and its weights have 64 rows"),
         ({"rank_pattern": {".*": 10**9}}, "1,000,000,000, and its weights have 64 rows"),
     ],
 )
@@ -291,7 +326,7 @@ def test_tokenizer_that_takes_memory_is_left(
 
 
 @pytest.mark.parametrize("times", [2, 5])
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json"])
 def test_added_token_that_grows_without_an_end_is_refused(
     folder: Path, name: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +339,8 @@ def test_added_token_that_grows_without_an_end_is_refused(
     )
     if name == "tokenizer.json":
         change(folder / name, added_tokens=[{"id": 1024, **token}])
+    elif name == "added_tokens.json":
+        change(folder / name, aa=1024)
     else:
         change(folder / name, added_tokens_decoder={"1024": token})
     said = refused(lambda: load_tokenizer(described(folder)))
@@ -322,9 +359,11 @@ def test_process_that_is_not_ready_in_time_is_left(monkeypatch: pytest.MonkeyPat
     assert process._process is None
 
 
-def test_process_that_takes_memory_before_it_is_ready_ends() -> None:
-    code = "from audit.core import limited_process as one; one._READY = 1 << 28; "
-    code += "one.serve(lambda told: bytearray(1 << 30).find)"
+@pytest.mark.parametrize("users", ["-1", "1 << 36"])  # the user's own limit; there is none
+def test_process_that_takes_memory_before_it_is_ready_ends(users: str) -> None:
+    code = "import resource as r; from audit.core import limited_process as one; "
+    code += f"r.setrlimit(r.RLIMIT_AS, ({users}, {users})); "
+    code += "one._READY = 1 << 28; one.serve(lambda told: bytearray(1 << 30).find)"
     run = subprocess.run([sys.executable, "-c", code], input=b"[0, 0]\n", capture_output=True)
     assert run.stdout == b"" and run.stderr.endswith(b"MemoryError\n")
 
@@ -339,7 +378,10 @@ def test_process_of_a_tokenizer_reads_and_writes_as_here(folder: Path, text: str
     assert apart.decode(ids) == plain.decode(ids)
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "x.model", "added_tokens.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["tokenizer.json", "vocab.json", "merges.txt", "x.model", "x.tiktoken", "added_tokens.json"],
+)
 def test_vocabulary_of_any_size_is_not_read(folder: Path, name: str) -> None:
     with (folder / name).open("a") as file:
         file.truncate(1 << 30)
