@@ -96,7 +96,7 @@ def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> N
         ({"text_config": {"auto_map": {"AutoConfig": "evil.T"}}}, "remote code"),
         ({"sub_configs": [{"auto_map": {"AutoConfig": "evil.T"}}]}, "remote code"),
         ({"attn_implementation": "kernels-community/evil"}, "code of a hub"),
-        ({"_attn_implementation": {"a": "x/y:z"}}, "code of a hub"),
+        ({"_attn_implementation": {"": None, "a": "x/y:z"}}, "code of a hub"),
         ({"experts_implementation": "x@main"}, "code of a hub"),
         ({"_attn_implementation_internal": "x/y"}, "code of a hub"),
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
@@ -158,7 +158,8 @@ def test_settings_that_ask_for_more_than_the_weights_hold_are_refused(folder: Pa
 
 
 def test_plain_attention_is_read(folder: Path) -> None:
-    change(folder / "config.json", attn_implementation="eager", _attn_implementation=None)
+    named = {"attn_implementation": "eager", "_attn_implementation": None}
+    change(folder / "config.json", **named, num_stages=4096)
     assert described(folder).vocabulary
 
 
@@ -491,6 +492,9 @@ def test_interrupt_leaves_a_template(short: None, monkeypatch: pytest.MonkeyPatc
 
 CODE = (
     "{{ cycler.__init__.__globals__.os.system('touch RAN') }}",
+    "{{ namespace.__init__.__globals__.signal.setitimer(0, 0) }}",  # its limits of time and memory
+    "{{ (joiner|attr('__init__')).__globals__.resource.setrlimit(9, (-1, -1)) }}",
+    "{{ ('{0.__class__.__mro__}'|attr('format'))(messages) }}",  # before jinja2 3.1.6 it is run
     "{{ raise_exception.__globals__['os'].system('touch RAN') }}",
     "{% include '/etc/' ~ 'passwd' %}",
     "{{ '{0.__class__.__init__.__globals__}'.format(messages) }}",
