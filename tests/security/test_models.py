@@ -182,11 +182,13 @@ def adapter(tmp_path: Path) -> Path:
     [
         ({"megatron_core": "evil"}, "Megatron, which is never imported"),
         ({"megatron_config": {"a": 1}}, "Megatron, which is never imported"),
-        ({"peft_type": "XLORA", "adapters": {"0": "/tmp/x"}}, "names other adapters"),
+        ({"peft_type": "XLORA", "adapters": {"0": "/tmp/x"}}, "may open other files"),
+        ({"peft_type": "SHADOW", "shadow_model": "/tmp/x"}, "may open other files"),
+        ({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 10**9}, "may open other files"),
+        ({"peft_type": ["LORA"]}, "may open other files"),
         ({"layer_replication": [[0, 10**9]]}, "copies layers"),
         ({"r": 65}, "r is 65, and its weights have 64 rows"),
-        ({"r": 64, "num_virtual_tokens": 65.0}, "tokens is 65.0, and its weights have 64 rows"),
-        ({"rank_pattern": {".*": 10**9}}, "1,000,000,000, and its weights have 64 rows"),
+        ({"r": 64, "rank_pattern": {".*": 10**9}}, "1,000,000,000, and its weights have 64 rows"),
     ],
 )
 def test_adapter_that_names_a_module_is_refused(
@@ -259,10 +261,27 @@ def test_header_of_gguf_that_claims_too_much_is_refused(tmp_path: Path, name: st
         check_header(tmp_path / "x.gguf")
 
 
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
 @pytest.mark.parametrize("name", ["T", "pipeline", "AutoModel", "GPT2LMHeadModel", "os", ""])
-def test_class_that_is_no_tokenizer_is_refused(folder: Path, name: str) -> None:
-    change(folder / "tokenizer_config.json", tokenizer_class=name)
+def test_class_that_is_no_tokenizer_is_refused(folder: Path, name: str, file: str) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class=None)
+    change(folder / file, tokenizer_class=name)
     assert "none that transformers has" in refused(lambda: check_tokenizer(folder))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fast_tokenizer_files": ["tokenizer.json", "tokenizer.4.0.0.json"]},
+        {"tokenizer_file": __file__},
+        {"vocab_file": __file__},
+    ],
+)
+def test_tokenizer_of_another_file_is_refused(folder: Path, settings: dict[str, Any]) -> None:
+    change(folder / "tokenizer_config.json", special_tokens_map_file=__file__, merges_file="/none")
+    check_tokenizer(folder)
+    change(folder / "tokenizer_config.json", **settings)
+    assert "names another file" in refused(lambda: load_tokenizer(described(folder)))
 
 
 def regex(folder: Path, pattern: str) -> None:
@@ -381,7 +400,15 @@ def test_process_of_a_tokenizer_reads_and_writes_as_here(folder: Path, text: str
 
 @pytest.mark.parametrize(
     "name",
-    ["tokenizer.json", "vocab.json", "merges.txt", "x.model", "x.tiktoken", "added_tokens.json"],
+    [
+        "tokenizer.json",
+        "vocab.json",
+        "merges.txt",
+        "x.model",
+        "x.tiktoken",
+        "tekken.json",
+        "added_tokens.json",
+    ],
 )
 def test_vocabulary_of_any_size_is_not_read(folder: Path, name: str) -> None:
     with (folder / name).open("a") as file:
