@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
 from audit.core import limited_process, tokenizer_process
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.time_limit import in_time
-from audit.models import template_process
+from audit.models import asked_size, template_process
 from audit.models.external_model import describe_external
 from audit.models.gguf_header import check_header
 from audit.models.hostile_folder import check_tokenizer
@@ -155,6 +156,16 @@ def test_settings_that_ask_for_more_than_the_weights_hold_are_refused(folder: Pa
     """The library would fill 800 GB before it finds that the weights are of another shape."""
     change(folder / "config.json", n_inner=4 * 10**8)
     assert "ask for 205,600,297,472" in refused(lambda: load_weights(described(folder), "cpu"))
+
+
+def test_some_more_than_the_weights_hold_may_be_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked_size, "_ALWAYS", 0)
+    config, held = AutoConfig.from_pretrained(folder), described(folder).parameters
+    asked_size.check_asked(config, held // 3)
+    with pytest.raises(ValueError, match=f"its weights are {held // 5:,}"):
+        asked_size.check_asked(config, held // 5)
 
 
 def test_plain_attention_is_read(folder: Path) -> None:
@@ -353,18 +364,25 @@ def test_added_token_that_grows_without_an_end_is_refused(
     """The library normalizes it as it loads, in this process."""
     monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 28)
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
-    token = {"content": "aa", **plain, "normalized": True}
+    token = {"content": "éé", **plain, "normalized": True}
+    grows = {"type": "Replace", "pattern": {"String": "é"}, "content": "é" * 1000}
     change(
-        folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [MANY] * times}
+        folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [grows] * times}
     )
     if name == "tokenizer.json":
         change(folder / name, added_tokens=[{"id": 1024, **token}])
     elif name == "added_tokens.json":
-        change(folder / name, aa=1024)
+        change(folder / name, **{"éé": 1024})
     else:
         change(folder / name, added_tokens_decoder={"1024": token})
     said = refused(lambda: load_tokenizer(described(folder)))
     assert "added tokens take too much" in said or "took more than 256 MB" in said
+
+
+def test_long_added_tokens_that_do_not_grow_are_read(folder: Path) -> None:
+    change(folder / "tokenizer.json", normalizer={"type": "NFC"})
+    change(folder / "added_tokens.json", **{"b" * 2**13 + str(i): 1024 + i for i in range(20)})
+    check_tokenizer(folder)
 
 
 def test_long_text_has_more_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
