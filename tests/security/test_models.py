@@ -153,9 +153,14 @@ def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
 
 
 def test_settings_that_ask_for_more_than_the_weights_hold_are_refused(folder: Path) -> None:
-    """The library would fill 800 GB before it finds that the weights are of another shape."""
-    change(folder / "config.json", n_inner=4 * 10**8)
-    assert "ask for 205,600,297,472" in refused(lambda: load_weights(described(folder), "cpu"))
+    """The library would fill 800 GB before it finds that the weights are of another shape, or make
+    layers for hours."""
+    for settings, why in (
+        ({"n_inner": 4 * 10**8}, "ask for 205,600,297,472"),
+        ({"n_inner": None, "n_layer": 4096}, "ask for over 4,544 modules"),
+    ):
+        change(folder / "config.json", **settings)
+        assert why in refused(lambda: load_weights(described(folder), "cpu"))
 
 
 def test_some_more_than_the_weights_hold_may_be_asked_for(
