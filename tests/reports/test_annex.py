@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from audit.plugins import registry
 from audit.results.schema import Cost, Example, ReleaseResult, Results, to_json
-from reports import Report, html
+from reports import html
+from reports.exports import annex as layout
 from reports.exports._annex import build, document, rows
 from reports.exports._annex.document import Annex, Answer, Row
 from tests import by_hand as make
@@ -41,7 +42,7 @@ FILES = ("annex.html", "annex.pdf", "annex.json")
 
 
 def annex_of(results: Results) -> Annex:
-    return build.build(Report(results).results)
+    return build.build(make.report(results).results)
 
 
 def annex(*releases: ReleaseResult, **changes: Any) -> Annex:
@@ -49,7 +50,7 @@ def annex(*releases: ReleaseResult, **changes: Any) -> Annex:
 
 
 def page(results: Results) -> str:
-    return make.text("annex", results)
+    return layout.page(annex_of(results)).decode("utf-8")
 
 
 def released(*found: Any, name: str = "dp_sgd", claim: Any = None, **changes: Any) -> Any:
@@ -318,7 +319,7 @@ def test_released_text_has_its_row() -> None:
     assert answers(annex(model), "nist-synthetic") == ["not covered"]
 
 
-def test_a_sweep_has_its_settings_as_releases() -> None:
+def test_a_sweep_has_its_settings_as_releases(undrawn: None) -> None:
     settings = [(1.0, 0.0, "no leak found"), (8.0, 0.9, "leak")]
     swept = make.swept([
         released(make.finding(x, leaked=word), claim=make.guarantee(e), seed=seed,
