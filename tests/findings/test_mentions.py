@@ -245,7 +245,7 @@ def test_favourites_of_a_release_are_rarely_taken_for_a_leak(
     assert shown <= allowed
 
 
-@repeats(30, 200)
+@repeats(20, 200)
 @pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 def test_randomised_response_on_coins_is_bounded_from_below_and_closely(
     epsilon: float, runs: int

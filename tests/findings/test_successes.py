@@ -19,7 +19,7 @@ from audit.results.measurement import Measurement
 from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.findings.by_hand import answered
 from tests.findings.closeness import median_bound, six
-from tests.simulations import repeats
+from tests.simulations import more, repeats
 
 NAN = float("nan")
 
@@ -248,7 +248,7 @@ def test_easy_secrets_are_rarely_taken_for_a_leak(easy: float, runs: int) -> Non
 
 
 @repeats(30, 200)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 def test_randomised_response_on_coins_is_bounded_from_below_and_closely(
     epsilon: float, runs: int
 ) -> None:
