@@ -57,9 +57,7 @@ def test_a_missing_tier_is_told() -> None:
 
 
 @pytest.mark.parametrize(("releases", "tiers", "figures"), [(7, 3, 2), (3, 9, 3), (7, 5, 4)])
-def test_many_are_drawn_in_parts(
-    releases: int, tiers: int, figures: int, undrawn: None
-) -> None:
+def test_many_are_drawn_in_parts(releases: int, tiers: int, figures: int, undrawn: None) -> None:
     found = [tier(copies + 1, space=50) for copies in range(tiers)]
     many = [make.release("d", make.guarantee(1.0), *found) for _ in range(releases)]
     drawn = list(exposure.figures(many, [str(i) for i in range(releases)]))
