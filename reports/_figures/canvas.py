@@ -78,7 +78,8 @@ def drawing(name: str, height: float, paint: Callable[[Canvas], None]) -> str:
         warnings.filterwarnings("ignore", "Glyph")  # matplotlib measures, the page's fonts show
         canvas = Canvas(figsize=(WIDTH / 72, height / 72))
         paint(canvas)
-        FigureCanvasSVG(canvas).print_svg(sink, metadata={"Date": None, "Creator": None})
+        page = FigureCanvasSVG(canvas)  # `savefig` would lay it out once more
+        page.print_svg(sink, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return svg.tidy(sink.getvalue())
 
 

@@ -61,5 +61,6 @@ def test_many_are_drawn_in_parts(releases: int, tiers: int, figures: int, undraw
     found = [tier(copies + 1, space=50) for copies in range(tiers)]
     many = [make.release("d", make.guarantee(1.0), *found) for _ in range(releases)]
     drawn = list(exposure.figures(many, [str(i) for i in range(releases)]))
-    assert len(drawn) == figures
+    parts = [f"part {i + 1} of {figures}" for i in range(figures)]
+    assert [figure.title.partition(", in bits, ")[2] for figure in drawn] == parts
     assert sum(len(figure.table.rows) for figure in drawn) == releases * tiers
