@@ -402,6 +402,7 @@ def test_one_name_is_listed_with_defaults_and_without_what_only_runs_set(tmp_pat
                                                 "'submix'?\n")  # fmt: skip
 
 
+@pytest.mark.full  # the contract tries each defense and attack by itself
 def test_every_listed_defense_can_be_planned_with_every_attack(tmp_path):
     words = ("run", "--defense", "all", "--attack", "all", "--device", "cpu", "--dry-run")
     done = audit(*words, *ELSEWHERE, cwd=tmp_path)
