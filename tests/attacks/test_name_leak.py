@@ -506,9 +506,8 @@ def pipeline(folder, label="PERSON"):
 
     language = spacy.blank("en")
     words = ("Zoe Zimm", "Ann Lee", "Ann", "Mary Ann Lee Zimm")
-    language.add_pipe("entity_ruler").add_patterns(
-        [{"label": label, "pattern": word} for word in words]
-    )
+    patterns = [{"label": label, "pattern": word} for word in words]
+    language.add_pipe("entity_ruler").add_patterns(patterns)
     language.to_disk(folder)
     return str(folder)
 
@@ -534,9 +533,8 @@ def test_other_people_in_the_prompt_do_not_count(people):
         ("Zoe Z", "imm", 1),
         ("Zoe", "", 0),
     ):
-        (mentions, _) = attack(
-            Fake(script=(text,)), native("Al"), [prompt], prefix=9, pipeline=people
-        )
+        fake = Fake(script=(text,))
+        (mentions, _) = attack(fake, native("Al"), [prompt], prefix=9, pipeline=people)
         assert mentions.others.tolist() == [other]
 
 

@@ -172,8 +172,7 @@ FULL = ("nothing", "a weaker policy")  # the gate runs in two of the others as w
 
 
 @pytest.mark.parametrize(
-    "change",
-    [pytest.param(c, marks=pytest.mark.full if c in FULL else ()) for c in CHANGES],
+    "change", [pytest.param(c, marks=pytest.mark.full if c in FULL else ()) for c in CHANGES]
 )
 @pytest.mark.parametrize("kit", ["gitlab", pytest.param("github", marks=pytest.mark.full)])
 def test_pull_request_cannot_weaken_its_gate(
