@@ -262,7 +262,9 @@ def teacher(run: Run) -> Task:
 STEPPED, LEFT, MISSED = fine_tuning.stepped, "left every weight as it was", "contributed to a step"
 FAULTS = (
     Fault("rate 0", "none", "none", patched(fine_tuning, "warmed", still), LEFT, {}),
-    Fault("rate 0 in phase 1", SHORT_TWICE, "s_dpsgd", patched(fine_tuning, "warmed", still), LEFT, {}),
+    Fault(
+        "rate 0 in phase 1", SHORT_TWICE, "s_dpsgd", patched(fine_tuning, "warmed", still), LEFT, {}
+    ),
     Fault("rate 0 in phase 2", SHORT_TWICE, "s_dpsgd", patched(dp_sgd, "warmed", still), LEFT, {}),
     Fault("no step", "none", "none", lambda run, _: trained(run), LEFT, {"epochs": 0}),
     Fault(

@@ -90,9 +90,7 @@ def test_sound_pipeline_is_shown(here: Here) -> None:
     assert written == {stage.name}  # no ledger and no samples
 
 
-def test_copy_is_trained_to_the_same_weights(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_is_trained_to_the_same_weights(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memorise, "STEPS", 3)
     drawn = reserve.reserve_of(here.bench.run)
     first, again, other = (
