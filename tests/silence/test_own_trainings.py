@@ -46,7 +46,7 @@ PLANTING = {"users": 8, "code_copies": 2, "id_copies": [1, 2], "kinds": ["code",
 # each step draws a person with probability 1/2, by the code's hash; 20 steps hardly miss one
 DP = "dp_sgd:epochs=10"
 TWICE = "s_dpsgd:epochs=10,schedule=twice"
-SHORT, SHORT_TWICE = (one.replace("=10", "=2") for one in (DP, TWICE))  # enough for a fault
+SHORT, BRIEF = (one.replace("=10", "=2") for one in (DP, TWICE))  # enough for a fault
 SEQPATE = "seqpate:teachers=2,sentences=8,epochs=1,queries=4"
 MADE = ("none", DP, "submix:k=2", TWICE, "redaction", SEQPATE)
 
@@ -262,10 +262,8 @@ def teacher(run: Run) -> Task:
 STEPPED, LEFT, MISSED = fine_tuning.stepped, "left every weight as it was", "contributed to a step"
 FAULTS = (
     Fault("rate 0", "none", "none", patched(fine_tuning, "warmed", still), LEFT, {}),
-    Fault(
-        "rate 0 in phase 1", SHORT_TWICE, "s_dpsgd", patched(fine_tuning, "warmed", still), LEFT, {}
-    ),
-    Fault("rate 0 in phase 2", SHORT_TWICE, "s_dpsgd", patched(dp_sgd, "warmed", still), LEFT, {}),
+    Fault("rate 0 in phase 1", BRIEF, "s_dpsgd", patched(fine_tuning, "warmed", still), LEFT, {}),
+    Fault("rate 0 in phase 2", BRIEF, "s_dpsgd", patched(dp_sgd, "warmed", still), LEFT, {}),
     Fault("no step", "none", "none", lambda run, _: trained(run), LEFT, {"epochs": 0}),
     Fault(
         "steps skipped",
