@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from audit.cli.commands import REPORTS
+from audit.cli.commands import REPORTS, _remedies
 from audit.core.errors import UsageError
 from audit.plugins import registry
+from audit.run.limitations import CLOSES
+from tests import by_hand
 from tests.command_line import audit
 
 PROJECT = Path(__file__).parents[2]
@@ -420,3 +422,12 @@ def test_the_schema_is_a_json_schema(tmp_path):
 def test_debug_shows_where(tmp_path):
     with pytest.raises(UsageError, match="unknown defense"):  # python prints where it was raised
         audit(*RUN, "--defense", "submx", cwd=tmp_path, AUDIT_DEBUG="1")
+
+
+def test_a_remedy_stands_on_a_line_of_its_own_to_be_pasted():
+    leak = by_hand.release("none", by_hand.guarantee(None), by_hand.finding(0.5, leaked="leak"))
+    command = "audit run --defense none --defense dp_sgd --seed 0"
+    of_others = by_hand.run(leak, warnings=["something else", CLOSES + command])
+    assert _remedies(of_others) == ["what may close the leak:", f"  {command}"]
+    assert _remedies(by_hand.run(leak)) == ["  the same with --remedies: what may close the leak"]
+    assert _remedies(by_hand.run()) == []
