@@ -361,8 +361,10 @@ def test_tokenizer_that_takes_memory_is_left(
         assert again.encode("0") == plain.encode("0")  # a new process answers the next question
 
 
-@pytest.mark.parametrize("times", [2, 5])
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json"])
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("tokenizer.json", 5), ("tokenizer_config.json", 2), ("added_tokens.json", 2)],
+)
 def test_added_token_that_grows_without_an_end_is_refused(
     folder: Path, name: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -497,23 +499,29 @@ TURNS = [{"role": "user", "content": "hi"}]
 OTHER = [{"role": "user", "content": "otherwise"}]
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template_process, "SECONDS", 0.5)
-
-
 def loops(source: str) -> str:
     """Behave at first, so that the time to start is not counted."""
     return "{% if messages[0].content == 'hi' %}ok{% else %}" + source + "{% endif %}"
 
 
-def test_endless_template_is_left(short: None) -> None:
+def test_endless_template_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an interrupt, and after its time; in a loop, and where it is compiled."""
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     process = TemplateProcess(loops(endless), {})
     assert process.written(TURNS) == "ok"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            process.written(OTHER)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process._process is None
+    monkeypatch.setattr(template_process, "SECONDS", 0.5)
+    process = TemplateProcess("{{ 9 ** (9 ** 9) }}", {})
     begun = time.monotonic()
-    said = refused(lambda: process.written(OTHER))
-    assert "more than 0.5 s" in said and time.monotonic() - begun < 10
+    assert "more than 0.5 s" in refused(lambda: process.written(TURNS))
+    assert time.monotonic() - begun < 10
     assert process._process is None
 
 
@@ -524,20 +532,6 @@ def test_template_that_takes_memory_is_left() -> None:
         process = TemplateProcess(loops(source), {})
         assert process.written(TURNS) == "ok"
         assert "MB of memory" in refused(lambda: process.written(OTHER))  # noqa: B023
-
-
-def test_interrupt_leaves_a_template(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = TemplateProcess("{{ 9 ** (9 ** 9) }}", {})  # computed when it is compiled
-    refused(lambda: process.written(TURNS))
-    monkeypatch.setattr(template_process, "SECONDS", 60.0)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            process.written(TURNS)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert process._process is None
 
 
 CODE = (
