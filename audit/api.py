@@ -107,6 +107,7 @@ class Settings(TypedDict, total=False):
     format: str | Sequence[str]
     workers: int | str
     reveal: bool
+    author: str
     planting: Mapping[str, Any]
     training: Mapping[str, Any]
     silence: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""report.html: one file without scripts or outside requests, for a screen of any width."""
+"""report.html: one file without outside requests, for a screen of any width."""
 
 from __future__ import annotations
 
@@ -77,8 +77,11 @@ def sections(content: Page, figures: list[Figure]) -> list[tuple[str, str]]:
 
 
 def laid_out(template: str, **values: Any) -> bytes:
-    """Fill a template of this folder, with the one style of all pages."""
-    css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
+    """Fill a template of this folder, with the one style and the one script of all pages."""
+    css, script = (
+        (_TEMPLATES / name).read_text(encoding="utf-8").strip()
+        for name in ("report.css", "attacks.js")
+    )
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -87,7 +90,8 @@ def laid_out(template: str, **values: Any) -> bytes:
         lstrip_blocks=True,
     )
     environment.filters["soft"] = _soft
-    text = environment.get_template(template).render(css=css, css_hash=_digest(css), **values)
+    environment.filters["digest"] = _digest
+    text = environment.get_template(template).render(css=css, script=script, **values)
     return text.encode("utf-8")
 
 

@@ -37,6 +37,7 @@ FORMATS = click.option(
 LOG = click.option(
     "--log", metavar="mlflow:URI", help="Also log measures and reports to MLflow, if installed."
 )
+AUTHOR = click.option("--author", metavar="NAME", help="Who runs it, as page one then says.")
 TEMPLATE = click.option(
     "--template",
     multiple=True,

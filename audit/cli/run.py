@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from audit.cli.commands import (
+    AUTHOR,
     COIN_USERS,
     FORMATS,
     LOG,
@@ -66,6 +67,7 @@ from audit.core.wording import by_kind
     help="Also train what may close a leak: without near-duplicates, fewer epochs, dp_sgd.",
 )
 @click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
+@AUTHOR
 @TRUST
 @TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")

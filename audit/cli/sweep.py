@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, LOG, TRUST, TRUST_STAGES, carry_out, given
+from audit.cli.commands import AUTHOR, FORMATS, LOG, TRUST, TRUST_STAGES, carry_out, given
 
 
 @click.command()
@@ -17,6 +17,7 @@ from audit.cli.commands import FORMATS, LOG, TRUST, TRUST_STAGES, carry_out, giv
 @LOG
 @click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
 @click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
+@AUTHOR
 @TRUST
 @TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")

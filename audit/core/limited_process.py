@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +34,7 @@ _THREADS = {"MALLOC_ARENA_MAX": "4"}  # each arena takes address space
 
 
 @dataclass
-class LimitedProcess(ABC):
+class LimitedProcess:
     """A process that runs a module's `serve`; threads take turns.
 
     told: what it is told at its start. memory: bytes beyond what it has once it is ready.
@@ -184,4 +183,6 @@ def _limit(size: int) -> None:
     """Bound the address space of this process, where the system says how large it is."""
     with contextlib.suppress(OSError, ValueError):
         if _used():
-            resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # the user's own, which stays
+            soft = size if hard == resource.RLIM_INFINITY else min(size, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

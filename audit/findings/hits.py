@@ -20,6 +20,8 @@ from audit.statistics.interval import Interval
 from audit.statistics.tossed import Tossed
 from audit.statistics.withheld_rate import withheld_rate
 
+SHOWN = 5  # generations of planted values that a finding names
+
 
 def measurements(hits: Hits, case: Case) -> list[Measurement]:
     """Compute the share of tries that were planted secrets, and of secrets that came up."""
@@ -73,18 +75,21 @@ def _test(hits: Hits, case: Case) -> str:
 
 
 def _examples(hits: Hits, case: Case) -> tuple[Example, ...]:
-    """Name the first generation that was a planted value, and the first that was none."""
-    planted = case.planted_values
-    leaks = [i >= 0 and value(case.secrets[int(i)]) in planted for i in hits.found]
+    """Name the first generations of five different planted values, and the first of none."""
     drawn = next((s.prefix for s in case.secrets if s.space is not None), "")
-    examples = []
-    for kind in (True, False):
-        if drawn and kind in leaks:
-            place = leaks.index(kind)
-            secret = case.secrets[int(hits.found[place])] if kind else None
-            prompt = secret.prefix if secret is not None and secret.space is not None else drawn
-            examples.append(Example(generation=place, prompt=prompt, planted=kind))
-    return tuple(examples)
+    if not drawn:
+        return ()
+    planted = case.planted_values
+    first: dict[object, Example] = {}  # by the planted value; None: of all that is none
+    for place, index in enumerate(hits.found):
+        secret = case.secrets[int(index)] if index >= 0 else None
+        if secret is None or value(secret) not in planted:
+            first.setdefault(None, Example(generation=place, prompt=drawn, planted=False))
+        elif value(secret) not in first:
+            prompt = drawn if secret.space is None else secret.prefix
+            first[value(secret)] = Example(generation=place, prompt=prompt, planted=True)
+    other = first.pop(None, None)
+    return (*[*first.values()][:SHOWN], *([other] if other else []))
 
 
 def _recall(hits: Hits, case: Case, rate: Measurement) -> Measurement:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError
+from audit.core.visible import visible
 from audit.plugins import registry
 
 RAY = "ray"
+LONGEST_NAME = 60  # characters
 _CLUSTER = re.compile(r"ray://(\[[0-9a-fA-F:]+\]|[^\s/:\[\]]+):\d{1,5}")
 
 
@@ -21,12 +23,14 @@ class Execution:
 
     workers: a number of processes (0: as many as cores and memory hold), "ray" or
         "ray://HOST:PORT".
+    author: who is named as having run it; "" for nobody.
     """
 
     output: Path | None = None
     formats: tuple[str, ...] = ("json", "html", "pdf")
     workers: int | str = 0
     reveal: bool = False
+    author: str = ""
 
 
 def execution(settings: dict[str, Any]) -> Execution:
@@ -40,7 +44,19 @@ def execution(settings: dict[str, Any]) -> Execution:
         formats=formats,
         workers=parsed(settings.get("workers", 0)),
         reveal=bool(settings.get("reveal", False)),
+        author=_signed(str(settings.get("author", ""))),
     )
+
+
+def _signed(author: str) -> str:
+    """Check a name that reports carry on page one: one short line, or "". Raises UsageError."""
+    name = author.strip()
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise UsageError(
+            f"--author is {visible(name):.70}; "
+            f"it must be one line of at most {LONGEST_NAME} characters"
+        )
+    return name
 
 
 def parsed(word: int | str) -> int | str:

@@ -40,6 +40,7 @@ KNOWN: dict[str, Any] = {
     "format": tuple[str, ...],
     "workers": str,
     "reveal": bool,
+    "author": str,
 }
 TABLES = ("planting", "training", "silence")
 

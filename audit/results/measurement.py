@@ -345,7 +345,8 @@ class Measurement(Strict):
         "whether it may have ended within a try; null: its answers cannot end it",
     )
     examples: tuple[Example, ...] = Field(
-        default=(), description="the first generation that leaked, and the first that did not"
+        default=(),
+        description="the first generations of five values that leaked, and the first of none",
     )
     observation: str = Field(default="", description="what was measured, as a sentence")
 

@@ -60,7 +60,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             bench = publish(bench, place, report)
             export.note(bench.run, folder)
             ahead = attack_ahead(bench, place, report)
-        results = _audit(bench, report, began, ahead)
+        results = _audit(bench, execution.author, report, began, ahead)
         if execution.reveal:
             samples.reveal(folder.path, current.planted)
         write(results, execution.formats, folder.path, report)
@@ -74,7 +74,9 @@ def write(results: Results, formats: Sequence[str], folder: Path, report: StepPr
     reports.write(Report(results, folder), formats, report)
 
 
-def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str, float]) -> Results:
+def _audit(
+    bench: Bench, author: str, report: StepProgress, began: float, ahead: Mapping[str, float]
+) -> Results:
     """Measure every release and judge it. ahead: seconds of those that are attacked already."""
     current, plan = bench.run, bench.run.plan
     measured = []
@@ -96,7 +98,7 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
         warnings=[*warnings(current, audited), *cut_records(current)],
         reproduce=plan.command,
         plan={**plan.document, "hash": plan.hash},
-        environment=_environment(plan, time.monotonic() - began),
+        environment=_environment(plan, author, time.monotonic() - began),
         corpus=_corpus(current),
         releases=audited,
     )
@@ -137,7 +139,8 @@ def judged(measured: Sequence[Measured], references: bool) -> list[ReleaseResult
     return results
 
 
-def _environment(plan: Plan, seconds: float) -> dict[str, Any]:
+def _environment(plan: Plan, author: str, seconds: float) -> dict[str, Any]:
+    """Describe where, when and by whom it was run; two runs of a plan may differ here."""
     return {
         "audit": audit.__version__,
         "python": platform.python_version(),
@@ -147,4 +150,5 @@ def _environment(plan: Plan, seconds: float) -> dict[str, Any]:
         "device": plan.device,
         "date": date.today().isoformat(),
         "seconds": round(seconds, 1),
+        **({"author": author} if author else {}),
     }

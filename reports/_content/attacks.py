@@ -122,16 +122,17 @@ def _attack(
 
 
 def _examples(releases: Sequence[ReleaseResult], names: Sequence[str], attack: str) -> list[str]:
-    """Show one generation that leaked and one that did not, each of the first release with one."""
-    shown: dict[bool, str] = {}
+    """Show what each audited release gave away, else what the first control did, and no leak."""
+    planted: dict[str, list[str]] = {}
+    other: list[str] = []
     for release, name in zip(releases, names, strict=True):
-        for finding in release.findings:
+        for finding in release.findings if not (planted and release.reference) else ():
             for example in finding.examples if finding.attack == attack else ():
                 what = "a planted value" if example.planted else "no planted value"
                 of = f"generation {example.generation + 1} of {finding.n}"
                 line = f"{name}, {of}: “{example.prompt}{MASK}”, {what}."
-                shown.setdefault(example.planted, line)
-    return [shown[planted] for planted in (True, False) if planted in shown]
+                (planted.setdefault(name, []) if example.planted else other).append(line)
+    return [line for lines in planted.values() for line in lines] + other[:1]
 
 
 def _line(attack: str, kind: Kind, cells: list[Cell]) -> Line:

@@ -101,12 +101,19 @@ def test_where_answers_can_end_the_session_the_rate_is_bounded_at_any_stopping_t
     assert by_metric([replace(GIVEN, whole=True)], FOUR, COINS)["hit_rate"].cut is None
 
 
-def test_an_example_of_a_leak_and_of_none_are_named_without_their_text() -> None:
-    found = by_metric([said(4, -1, 3, 0)], FOUR, COINS)
-    leak, none = found["hit_rate"].examples
-    assert (leak.generation, leak.prompt, leak.planted) == (2, "#", True)
-    assert (none.generation, none.prompt, none.planted) == (0, "#", False)  # a twin's: no leak
+def test_examples_name_each_leaked_value_once_and_one_of_none_without_text() -> None:
+    found = by_metric([said(4, -1, 3, 3, 0)], FOUR, COINS)
+    shown = [(one.generation, one.prompt, one.planted) for one in found["hit_rate"].examples]
+    assert shown == [(2, "#", True), (4, "#", True), (0, "#", False)]  # a twin's: no leak
     assert found["recall"].examples == ()
+
+
+def test_examples_of_leaks_are_five_at_most() -> None:
+    owners = [str(i) for i in range(7)]
+    secrets = [secret for o in owners for secret in both(o, (f"10{o}", f"20{o}"))]
+    coins = Coins(present=dict.fromkeys(owners, True), slot=dict.fromkeys(owners, 0))
+    examples = by_metric([said(*range(0, 14, 2))], secrets, coins)["hit_rate"].examples
+    assert [one.generation for one in examples] == [0, 1, 2, 3, 4]
 
 
 def test_there_is_no_example_after_words_of_the_corpus() -> None:

@@ -140,7 +140,7 @@ def test_explicit_defaults_are_the_same_plan():
 
 
 def test_execution_is_not_in_the_plan():
-    elsewhere = {"output": "x", "format": ("json",), "workers": 3, "reveal": True}
+    elsewhere = {"output": "x", "format": ("json",), "workers": 3, "reveal": True, "author": "me"}
     assert planned(**elsewhere).hash == planned().hash
     assert planned(model=dataclasses.replace(MODEL, path=Path("/other"))).hash == planned().hash
     assert "/somewhere" not in json.dumps(planned().document)
@@ -371,9 +371,10 @@ def test_a_label_shows_what_differs_from_the_defaults():
 
 def test_an_execution_has_defaults_or_is_refused():
     assert execution({}) == Execution(None, ("json", "html", "pdf"), 0, False)
-    given = {"output": "x", "workers": 2, "format": ("json",)}
-    assert execution(given) == Execution(Path("x"), ("json",), 2, False)
-    wrong = ({"format": ("htm",)}, {"format": ("_page",)}, {"workers": -1})
+    given = {"output": "x", "workers": 2, "format": ("json",), "author": " Ann "}
+    assert execution(given) == Execution(Path("x"), ("json",), 2, False, "Ann")
+    wrong = ({"format": ("htm",)}, {"format": ("_page",)}, {"workers": -1},
+             {"author": "a" * 61}, {"author": "Ann\nMiller"}, {"author": "\x1bAnn"})  # fmt: skip
     refusals(execution, [(settings, "") for settings in wrong])
 
 

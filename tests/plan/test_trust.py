@@ -59,7 +59,7 @@ def test_what_leads_away_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_setting_needs_consent_until_it_is_said_otherwise() -> None:
     needed = set(trust.untrusted(dict.fromkeys([*KNOWN, *TABLES, "new"], "1")))
-    assert needed == {"reveal", "silence", "new"}  # what is not a table is no silence
+    assert needed == {"reveal", "author", "silence", "new"}  # what is not a table is no silence
     assert not trust.untrusted({"silence": {"hits": 0.1, "power": 0.9}})
 
 

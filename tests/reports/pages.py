@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
+
+from reports import html
 
 VOID = {"meta", "br", "wbr", "img", "link", "input", "hr"}
-ACTIVE = ("script", "iframe", "object", "embed", "link", "img", "base", "form")
+SCRIPT = Path(html.__file__).parent / "_templates" / "attacks.js"
+ACTIVE = ("iframe", "object", "embed", "link", "img", "base", "form")
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -19,6 +23,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.text = ""
         self.style = ""
+        self.script = ""
         self.feed(source)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -35,6 +40,8 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open[-1:] == ["style"]:
             self.style += data
+        elif self.open[-1:] == ["script"]:
+            self.script += data
         elif "svg" not in self.open:
             self.text += data
 
@@ -46,11 +53,13 @@ class Page(HTMLParser):
 
 
 def assert_inert(source: str, links: str) -> None:
-    """Asserts that a page runs, fetches and hides nothing; its links match the expression `links`
-    or lead to a name within, and names are unique."""
+    """Asserts that a page fetches and hides nothing, and runs one script at most; its links match
+    the expression `links` or lead to a name within, and names are unique."""
     page = Page(source)
     assert not page.open and not HIDDEN.search(source)
     assert not page.named(*ACTIVE)
+    assert page.named("script") in ([], [{}])
+    assert page.script in ("", SCRIPT.read_text(encoding="utf-8").strip())
     for tag, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on") and name != "style", (tag, name)

@@ -82,20 +82,24 @@ def test_a_refuted_claim_stands_beside_the_leak() -> None:
     assert [(c.leaked, c.claim) for c in cells] == [("leak", "claim refuted"), ("leak", "")]
 
 
-def test_examples_are_masked_one_of_a_leak_and_one_of_none() -> None:
-    def finding(*planted: bool) -> Any:
-        shown = [Example(generation=7, prompt="My PIN is #", planted=p) for p in planted]
-        return make.finding(0.5, examples=shown)
+def test_examples_are_of_each_audited_leak_else_of_one_control_and_of_none() -> None:
+    def shown(**planted: bool) -> list[str]:
+        releases = []
+        for name, leak in planted.items():
+            example = Example(generation=7, prompt="My PIN is #", planted=leak)
+            found = make.finding(0.5, examples=[example])
+            one = make.release(name, make.guarantee(1.0), found)
+            releases.append(one.model_copy(update={"reference": name.startswith("r")}))
+        (attack,) = attacks.attacks(releases, [*planted])
+        return attack.examples
 
-    releases = [
-        make.release("one", make.guarantee(1.0), finding(False)),
-        make.release("two", make.guarantee(1.0), finding(True, False)),
-    ]
-    (attack,) = attacks.attacks(releases, ["one", "two"])
-    assert attack.examples == [
-        "two, generation 8 of 100: “My PIN is #•••••”, a planted value.",
-        "one, generation 8 of 100: “My PIN is #•••••”, no planted value.",
-    ]
+    def line(name: str, what: str) -> str:
+        return f"{name}, generation 8 of 100: “My PIN is #•••••”, {what} planted value."
+
+    assert shown(one=False, two=True, three=True, r4=True) == [
+        line("two", "a"), line("three", "a"), line("one", "no"),
+    ]  # fmt: skip
+    assert shown(one=False, r2=True, r3=True) == [line("r2", "a"), line("one", "no")]
 
 
 def test_what_a_service_could_not_be_asked_is_said_once_with_what_to_do() -> None:

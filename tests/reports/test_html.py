@@ -22,17 +22,25 @@ def sources() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("which", by_hand.EVERY)
-def test_nothing_runs_and_nothing_is_fetched(which: str, sources: dict[str, str]) -> None:
+def test_no_text_runs_and_nothing_is_fetched(which: str, sources: dict[str, str]) -> None:
     assert_inert(sources[which], links="$.")  # but to itself
 
 
-def test_the_policy_allows_this_style_and_nothing_else(sources: dict[str, str]) -> None:
+def test_the_policy_allows_this_style_this_script_and_nothing_else(
+    sources: dict[str, str],
+) -> None:
     page = Page(sources["results"])
     policy = next(m for m in page.named("meta") if m.get("http-equiv"))["content"]
-    digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
-    assert policy is not None
-    assert "default-src 'none'" in policy and f"style-src 'sha256-{digest}'" in policy
-    assert "unsafe" not in policy and len(page.named("style")) == 1
+    style, script = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (page.style, page.script)
+    )
+    assert page.script and len(page.named("style")) == 1
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert "script" not in sources["unfinished"]  # it has no table to sort
 
 
 def test_hostile_text_is_visible(sources: dict[str, str]) -> None:

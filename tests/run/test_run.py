@@ -58,7 +58,7 @@ def process(folder: Path) -> list[str]:
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run."""
     folder = tmp_path_factory.mktemp("run") / "out"
-    ran = finish(folder, "--reveal")
+    ran = finish(folder, "--reveal", "--author", "Ann Miller <ann@example.org>")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == str(folder / "report.html")
     return folder
@@ -205,6 +205,11 @@ def test_an_interrupt_exits_130_and_names_the_command_that_resumes(tmp_path: Pat
 
 def secrets_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "secrets.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_page_one_names_who_ran_it_only_where_told(done: Path, again: Path) -> None:
+    assert "run by Ann Miller &lt;ann@example.org&gt;" in (done / "report.html").read_text("utf-8")
+    assert "run by" not in (again / "report.html").read_text("utf-8")
 
 
 def test_no_planted_secret_stands_in_any_file_unless_revealed(done: Path, again: Path) -> None:

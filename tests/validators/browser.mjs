@@ -31,6 +31,20 @@ const ESCAPE = `new Promise(resolve => {
   setTimeout(() => resolve({ escaped: window.escaped === true, stopped: [...new Set(stopped)].sort() }), 300);
 })`;
 const OPEN = `document.querySelectorAll("details").forEach(d => { d.open = true })`;
+// The first table of Attacks by one of its columns, falling; and the measures that a word leaves.
+const SORT = `(() => {
+  const table = document.querySelector(".matrix table");
+  if (!table) return null;
+  const shown = () => [...table.tBodies[0].rows].filter(row => !row.hidden);
+  const one = row => row.cells[Math.min(3, row.cells.length - 1)];
+  const button = one(table.tHead.rows[0]).querySelector("button");
+  button.click(), button.click();
+  const values = shown().map(row => parseFloat(one(row).textContent)).filter(value => !isNaN(value));
+  const field = document.querySelector(".filter input");
+  const word = shown()[0].cells[0].textContent.trim();
+  const ask = text => { field.value = text; field.dispatchEvent(new Event("input")); return shown().length; };
+  return { values, all: shown().length, word: ask(word), none: ask("no measure has it"), again: ask("") };
+})()`;
 const WIDTH = `document.scrollingElement.scrollWidth`;
 const AXE = `axe.run(document, { resultTypes: ["violations"] }).then(found => found.violations.map(v =>
   v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target + " " + n.failureSummary).join(" | ")))`;
@@ -142,6 +156,7 @@ async function look(browser, page, { scheme, widths }) {
   entry.wide.push(...(await tooWide(browser, widths)));
   Object.assign(entry, told(browser.events, url));
   entry.roles = scheme === "light" ? await roles(browser) : {};
+  entry.sorted = await browser.evaluate(SORT);
   await browser.evaluate(axe);
   entry.violations = await browser.evaluate(AXE);
   entry.escape = await browser.evaluate(ESCAPE);

@@ -98,6 +98,14 @@ def test_whatever_got_into_the_page_could_not_act(looks: list[dict[str, Any]]) -
         assert look["escape"] == {"escaped": False, "stopped": sorted(STOPPED)}, look["page"]
 
 
+def test_attacks_are_sorted_and_filtered_by_the_one_script(looks: list[dict[str, Any]]) -> None:
+    tables = of(looks, "sorted")
+    assert len(tables) > 3 and any(len({*one["values"]}) > 1 for one in tables.values())
+    for page, one in tables.items():
+        assert one["values"] == sorted(one["values"], reverse=True), page
+        assert one["again"] == one["all"] >= one["word"] >= 1 and one["none"] == 0, page
+
+
 def test_a_table_laid_out_as_a_list_is_still_read_as_a_table(looks: list[dict[str, Any]]) -> None:
     """Chromium's accessibility tree is the same on a telephone."""
     parts = ("table", "row", "rowheader", "columnheader", "cell")
