@@ -287,6 +287,7 @@ def test_a_corpus_that_others_changed_shows_nothing_where_the_training_was_not_s
     assert finding(document, "span_loss_auc")["leaked"] == "inconclusive"
 
 
+@pytest.mark.full  # its verdict: tests/findings/test_removed.py
 def test_a_leak_of_what_was_reported_lost_is_a_leak(
     made: Made, audit: Audit, tmp_path: Path
 ) -> None:
