@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,7 @@ _THREADS = {"MALLOC_ARENA_MAX": "4"}  # each arena takes address space
 
 
 @dataclass
-class LimitedProcess:
+class LimitedProcess(ABC):
     """A process that runs a module's `serve`; threads take turns.
 
     told: what it is told at its start. memory: bytes beyond what it has once it is ready.

@@ -29,17 +29,29 @@ def check(path: Path, content: bytes) -> None:
     memory = max(_MEMORY, (_TIMES * len(content)).bit_length())
     try:
         seconds = _SECONDS + len(content) / _BYTES_A_SECOND
-        problem = _process(memory, os.getpid()).ask(str(path), seconds)
+        problem = _process(memory, os.getpid()).problem(path, seconds)
     except UsageError as error:
         raise UsageError(f"{path}: cannot be read ({error}); give it as JSON lines") from None
     if problem:
         raise UsageError(problem)
 
 
+class ArrowProcess(LimitedProcess):
+    """A process that tries to read files."""
+
+    def __init__(self, memory: int) -> None:
+        """Describe the process. memory: bytes that reading may take."""
+        super().__init__(__name__, None, memory)
+
+    def problem(self, path: Path, seconds: float) -> str:
+        """Return why a file is none; "" where it can be read. Raises UsageError beyond a limit."""
+        return str(self.ask(str(path), seconds))
+
+
 @lru_cache(maxsize=2)
-def _process(memory: int, starter: int) -> LimitedProcess:
+def _process(memory: int, starter: int) -> ArrowProcess:
     """Share the process of so much memory; a fork of this process has one of its own."""
-    return LimitedProcess(__name__, None, 1 << memory)
+    return ArrowProcess(1 << memory)
 
 
 def _trier(told: Any) -> Callable[[str], str]:
