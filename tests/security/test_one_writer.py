@@ -30,8 +30,7 @@ ALLOWED = {  # by file: what it may do beside, and why
     "audit/run/sweep/sweep.py": {"symlink_to"},  # of each seed's stages
     "audit/train/checkpoint.py": {"save_file"},  # to the name that `replacing` gives
     "audit/train/train.py": {"save_file", "save_model"},  # as above
-    "reports/_figures/canvas.py": {"savefig"},  # into memory
-    "reports/_figures/paper.py": {"savefig"},  # as above
+    "reports/_figures/paper.py": {"savefig"},  # into memory
 }
 
 
