@@ -81,6 +81,19 @@ def loaded(folder: Path = BASE) -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(folder), tokenizer
 
 
+def narrow(folder: Path, **changes: Any) -> Path:
+    """Random weights of one narrow block that read the public model's tokens."""
+    import torch
+    from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 1024, "n_positions": 256, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    GPT2LMHeadModel(GPT2Config(**{**sizes, **ends, **changes})).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(BASE).save_pretrained(folder)
+    return folder
+
+
 def with_adapter(model: Any) -> Any:
     """The model under a LoRA adapter that is still to be trained."""
     from peft import LoraConfig, get_peft_model

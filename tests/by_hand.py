@@ -5,6 +5,7 @@ The builders give each value a default, so that a test names only what it is abo
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -181,6 +182,7 @@ def run(*releases: ReleaseResult, **changes: Any) -> Results:
     return Results(**{**fields, **changes})
 
 
+@functools.cache
 def ordinary() -> Results:
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
     auc = {
@@ -382,6 +384,7 @@ class Attacked:
         ]  # fmt: skip
 
 
+@functools.cache
 def four_attacks() -> Results:
     """All four attacks on SubMix and its three references."""
     submix = guarantee(
@@ -467,13 +470,27 @@ def on_two_seeds(results: Results) -> Results:
     return swept(both, results)
 
 
-def files(name: str, results: Results, folder: Path = Path("nowhere")) -> dict[str, bytes]:
-    """The files of a format, by name."""
+_REPORTS: dict[int, Report] = {}
+_FILES: dict[tuple[str, int], dict[str, bytes]] = {}
+
+
+def report(results: Results) -> Report:
+    """The one report of these very results, which it keeps; they are drawn once a process."""
+    return _REPORTS.setdefault(id(results), Report(results, Path("nowhere")))
+
+
+def files(name: str, results: Results, folder: Path | None = None) -> dict[str, bytes]:
+    """The files of a format, by name; without a folder they are made once."""
     made = registry.build("reports", name, Format, {})[1]  # type: ignore[type-abstract]
-    return made.files(Report(results, folder))
+    if folder:
+        return made.files(Report(results, folder))
+    one = report(results)
+    if (name, id(one)) not in _FILES:
+        _FILES[name, id(one)] = made.files(one)
+    return _FILES[name, id(one)]
 
 
-def text(name: str, results: Results, folder: Path = Path("nowhere")) -> str:
+def text(name: str, results: Results, folder: Path | None = None) -> str:
     """The text of the first file of a format."""
     return next(iter(files(name, results, folder).values())).decode("utf-8")
 
@@ -481,9 +498,9 @@ def text(name: str, results: Results, folder: Path = Path("nowhere")) -> str:
 EVERY: dict[str, Callable[[], Results]] = {
     "results": ordinary,
     "four": four_attacks,
-    "hostile": lambda: hostile(ordinary()),
-    "hostile_four": lambda: hostile(four_attacks()),
-    "unfinished": lambda: run(
-        status="partial", not_tested=[], warnings=[], plan={}, environment={}
+    "hostile": functools.cache(lambda: hostile(ordinary())),
+    "hostile_four": functools.cache(lambda: hostile(four_attacks())),
+    "unfinished": functools.cache(
+        lambda: run(status="partial", not_tested=[], warnings=[], plan={}, environment={})
     ),
 }

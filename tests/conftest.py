@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 
 # timing never decides a test; .ci/full repeats those of hypothesis with --hypothesis-profile=many
-settings.register_profile("few", deadline=None, max_examples=25)
+settings.register_profile("few", deadline=None, max_examples=12)
 settings.register_profile("many", deadline=None, max_examples=400)
 settings.load_profile("few")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ _DRIFT = 1e-7  # nats: rounding error of the library where it adds up millions o
 NARROWEST, _WIDEST = 1e-7, 500.0  # nats: second differences of δ drown; e^interval overflows
 
 
+@lru_cache(maxsize=256)  # releases of one run, and its seeds, share their mechanism
 def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
     """Compute ε (nats) at δ, an upper bound on every grid; inf where the PLD cannot resolve δ.
 

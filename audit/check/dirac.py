@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -48,15 +49,16 @@ def layer() -> nn.Linear:
 
 def separate(norms: list[float], records: int = 1) -> Units:
     """Make a unit for each norm; each of its records has that gradient, in two tensors."""
-    return _units("vectors", [norm / math.sqrt(2.0) for norm in norms], records, Pair)
+    return _units("vectors", tuple(norm / math.sqrt(2.0) for norm in norms), records, Pair)
 
 
 def tied(norms: list[float]) -> Units:
     """Make a unit for each norm; its gradient is the sum over two uses of one weight."""
-    return _units("tied vectors", [norm / 2.0 for norm in norms], 1, Tied)
+    return _units("tied vectors", tuple(norm / 2.0 for norm in norms), 1, Tied)
 
 
-def _units(name: str, sizes: list[float], records: int, model: type[nn.Module]) -> Units:
+@lru_cache(maxsize=16)  # of which several runs have the same
+def _units(name: str, sizes: tuple[float, ...], records: int, model: type[nn.Module]) -> Units:
     places = torch.zeros(len(sizes), WIDTH)
     for i, size in enumerate(sizes):
         places[i, i] = size

@@ -154,12 +154,15 @@ def _next(folder: Path, shown: str, results: Results) -> list[str]:
 
 
 def _remedies(results: Results) -> list[str]:
-    """Name what trains what may close a leak, unless it was trained already."""
+    """Name what trains what may close a leak, unless it was trained already.
+
+    A command stands on a line of its own, to be pasted as it is.
+    """
     from audit.core.terms import Leaked
     from audit.run.limitations import CLOSES
 
     commands = [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
     audited = [r for r in results.releases if not r.reference]
     if not commands and [r.leaked for r in audited] == [Leaked.LEAK]:
-        commands = ["the same with --remedies"]
-    return [f"  {command}: what may close the leak" for command in commands]
+        return ["  the same with --remedies: what may close the leak"]
+    return [line for command in commands for line in ("what may close the leak:", f"  {command}")]

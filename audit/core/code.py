@@ -42,7 +42,7 @@ def code_digest(*modules: str) -> str:
 def _read(path: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """Return the hash of a module's code, and what it may import from packages like its own."""
     tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         _strip(node)
     code = compile(tree, "", "exec", dont_inherit=True)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -83,7 +83,7 @@ def imports(tree: ast.AST, package: str) -> Iterator[str]:
 
     package: package of the source, for relative imports.
     """
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -91,6 +91,16 @@ def imports(tree: ast.AST, package: str) -> Iterator[str]:
             module = ".".join(filter(None, (parent, node.module)))
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all statements, which alone import or have docstrings; expressions are most nodes."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, part, ())
 
 
 def _path(module: str) -> Path | None:

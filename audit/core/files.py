@@ -15,6 +15,9 @@ from audit.core.machine import memory
 LARGEST = 1 << 27  # bytes of a document; a corpus may be larger
 MOST_LINES = 1 << 31  # bytes of a ledger: ten million rows
 _BRACKETS, _COMMAS = 1 << 21, 1 << 23  # of a JSON value: each takes up to 240 or 70 bytes of memory
+_DEEPEST = 64  # brackets in brackets: whoever walks through them takes stack for each
+_NESTED = (dict, list)
+_TOO_DEEP = "its brackets are nested too deeply"
 
 
 def regular(path: Path, most: int | None = None) -> Path:
@@ -49,13 +52,24 @@ def read_json(path: Path) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """Parse a JSON value that takes less than 1 GB of memory. Raises ValueError for any other."""
+    """Parse a JSON value that takes less than 1 GB of memory, and little stack.
+
+    Raises ValueError for any other.
+    """
     if text.count("[") + text.count("{") > _BRACKETS or text.count(",") > _COMMAS:
         raise ValueError("it holds too many values to be read")
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except RecursionError:
-        raise ValueError("its brackets are nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
+    depth, level = 0, [[value]]
+    while level and depth <= _DEEPEST:
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for values in inside for one in values if type(one) in _NESTED]
+        depth += 1
+    if level:
+        raise ValueError(_TOO_DEEP)
+    return value
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -69,8 +83,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parsed(line.decode())
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: is damaged; put the file back, or run with another --output")

@@ -184,4 +184,6 @@ def _limit(size: int) -> None:
     """Bound the address space of this process, where the system says how large it is."""
     with contextlib.suppress(OSError, ValueError):
         if _used():
-            resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # the user's own, which stays
+            soft = size if hard == resource.RLIM_INFINITY else min(size, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
-from audit.corpora import airdialogue, forms, mail, packed, tables
+from audit.corpora import airdialogue, arrow_process, forms, mail, packed, tables
 from audit.corpora.folder import listed, partitions
 from audit.corpora.part import JSON, Part, naming, split_of_file, stem
 from audit.corpora.reading import USUAL, Reading, RecordForm
@@ -94,7 +94,9 @@ def _content(
     """
     kind, place = packed.kind(path), str(path)
     if kind in tables.ARROW:
-        rows = tables.arrow(packed.content(path), kind, place)
+        content = packed.content(path)
+        arrow_process.check(path, content)
+        rows = tables.arrow(content, kind, place)
         return tables.lines({**columns, **row} for row in rows), "rows.jsonl"
     if kind in mail.KINDS:
         name = path.parent.name if kind == ".eml" else stem(path)

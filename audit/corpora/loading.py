@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from audit.core.corpus import Corpus, Record
@@ -92,6 +93,7 @@ def _user_is(reading: Reading, notes: Mapping[str, int], records: int) -> str:
     return f"a user is one {column}, compared {how}"
 
 
+@cache
 def _spare(embedded: Path) -> tuple[str, ...]:
     read = files.records(embedded / "helpdesk.jsonl")
     return tuple(record.text for record in read if record.split == "public")

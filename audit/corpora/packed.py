@@ -7,6 +7,7 @@ import gzip
 import io
 import zlib
 from pathlib import Path
+from typing import Any
 
 from audit.core.errors import UsageError
 from audit.core.files import regular
@@ -36,17 +37,23 @@ def content(path: Path) -> bytes:
 
 
 def _unpacked(stored: bytes, path: Path) -> bytes:
-    try:
-        import pyarrow
-    except ImportError:
-        raise UsageError(
-            f"{path}: .zst files need pyarrow; install it with: pip install 'llm-audit[hub]'"
-        ) from None
+    pyarrow = library(".zst", str(path))
     try:
         with pyarrow.input_stream(io.BytesIO(stored), compression="zstd") as stream:
             return _bounded(stream.read(most(stored) + 1), stored, path)
     except (pyarrow.ArrowException, OSError) as error:
         raise UsageError(f"{path}: cannot be unpacked ({error})") from None
+
+
+def library(suffix: str, place: str) -> Any:
+    """Import the library that reads files of a kind. Raises UsageError where there is none."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise UsageError(
+            f"{place}: {suffix} files need pyarrow; install it with: pip install 'llm-audit[hub]'"
+        ) from None
+    return pyarrow
 
 
 def most(stored: bytes) -> int:

@@ -94,28 +94,44 @@ def array(text: str, place: str) -> list[dict[str, Any]] | None:
 
 
 def arrow(content: bytes, suffix: str, place: str) -> list[dict[str, Any]]:
-    """Read the rows of a parquet or Arrow file. Raises UsageError."""
+    """Read the rows of a parquet or Arrow file. Raises UsageError.
+
+    A few bytes may stand for a thousand rows, so it has so many characters at most.
+    """
+    rows: list[dict[str, Any]] = []
+    left = packed.most(content)
+    for batch in batches(content, suffix, place):
+        rows += (new := batch.to_pylist())
+        left -= sum(len(str(row)) for row in new)
+        if left < 0:
+            raise UsageError(f"{place}: {packed.TOO_LONG}")
+    return rows
+
+
+def batches(content: bytes, suffix: str, place: str) -> Iterator[Any]:
+    """Yield the rows of a parquet or Arrow file, some at a time.
+
+    Raises UsageError, or MemoryError where the library can make no more.
+    """
+    pyarrow = packed.library(suffix, place)
+    from pyarrow import ipc, parquet
+
     try:
-        import pyarrow
-        from pyarrow import ipc, parquet
-    except ImportError:
-        raise UsageError(
-            f"{place}: {suffix} files need pyarrow; install it with: pip install 'llm-audit[hub]'"
-        ) from None
-    try:
-        batches: Any
+        whole: Any
         if suffix == ".parquet":
             file = parquet.ParquetFile(io.BytesIO(content))
-            names, batches = file.schema_arrow.names, file.iter_batches(_ROWS)
+            names, whole = file.schema_arrow.names, file.iter_batches(_ROWS)
         elif content.startswith(b"ARROW1"):
             reader = ipc.open_file(io.BytesIO(content))
             names = reader.schema.names
-            batches = map(reader.get_batch, range(reader.num_record_batches))
+            whole = map(reader.get_batch, range(reader.num_record_batches))
         else:
-            batches = ipc.open_stream(io.BytesIO(content))
-            names = batches.schema.names
+            whole = ipc.open_stream(io.BytesIO(content))
+            names = whole.schema.names
         _check_names(names, place)
-        return _bounded(batches, packed.most(content), place)
+        yield from _bounded(whole, packed.most(content), place)
+    except MemoryError:  # of the library, too
+        raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise UsageError(f"{place}: cannot be read as {suffix[1:]} ({first_line(error)})") from None
 
@@ -125,20 +141,14 @@ def _check_names(names: Sequence[str], place: str) -> None:
         raise UsageError(f"{place}: two columns have the same name; rename one")
 
 
-def _bounded(batches: Iterable[Any], most: int, place: str) -> list[dict[str, Any]]:
-    """Collect rows of so many characters at most: a few bytes may stand for a thousand rows."""
-    rows: list[dict[str, Any]] = []
+def _bounded(batches: Iterable[Any], most: int, place: str) -> Iterator[Any]:
+    """Cut batches into parts of a few rows; each may stand for so many characters at most."""
     for batch in batches:
         for start in range(0, batch.num_rows, _ROWS):
             part = batch.slice(start, _ROWS)
-            if sum(map(_size, part.columns)) <= most:
-                rows += (new := part.to_pylist())
-                most -= sum(len(str(row)) for row in new)
-            else:
-                most = -1
-            if most < 0:
+            if sum(map(_size, part.columns)) > most:
                 raise UsageError(f"{place}: {packed.TOO_LONG}")
-    return rows
+            yield part
 
 
 def _size(column: Any) -> int:

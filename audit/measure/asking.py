@@ -1,14 +1,18 @@
-"""Measure what it takes to ask a release, before its models are trained: the public one is each."""
+"""Measure what it takes to ask a release, before its models are trained: the public one is each.
+
+Runs that differ in their texts alone are measured once.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from audit.core.language_model import TOKENS_AT_ONCE, at_once
-from audit.core.model import PreTrainedModel
+from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.release import ModelRelease, NoJournal, Release
@@ -21,6 +25,7 @@ from audit.prepare.run import Run
 
 TIMED = 512  # tokens that are asked for of each kind, to time them
 LENGTH = 8  # tokens of a text
+LONG = 0.5  # seconds of a call that is long enough
 
 
 @dataclass(frozen=True)
@@ -45,20 +50,41 @@ class Asking:
 
 
 def askings(run: Run) -> dict[Chosen, list[Asking]]:
-    """Measure the release of each defense, and its unprotected mixture where a run attacks it.
+    """Measure the release of each defense, and its unprotected mixture where a run attacks it, once
+    in a process."""
+    plan = run.plan
+    members = tuple(
+        (chosen, len(tasks), chosen in run.mixed) for chosen, tasks in run.tasks.items()
+    )
+    kind = (plan.references, plan.text is None, members)
+    return _measured(_Shape(plan.model, plan.device, plan.threads, kind, run))
 
-    Releases that are the public model as a whole are measured once.
-    """
-    plan, opened = run.plan, dict[Chosen, list[tuple[Access, int | None]]]()
+
+@dataclass(frozen=True)
+class _Shape:
+    """Facts that the cost of asking follows from, and one run of this shape."""
+
+    model: ModelFolder
+    device: str
+    threads: int
+    kind: tuple[object, ...]
+    run: Run = field(compare=False)
+
+
+@lru_cache(maxsize=4)
+def _measured(shape: _Shape) -> dict[Chosen, list[Asking]]:
+    """Measure each release; those that are the public model as a whole are measured once."""
+    run, opened = shape.run, dict[Chosen, list[tuple[Access, int | None]]]()
 
     def work(inner: PreTrainedModel) -> list[float]:
-        public = CausalLM(inner, run.tokenizer, plan.model.max_length)
+        public = CausalLM(inner, run.tokenizer, shape.model.max_length)
         known: dict[tuple[object, ...], list[float]] = {}
         numbers: list[float] = []
         for chosen, tasks in run.tasks.items():
             opened[chosen] = []
             for release in _releases(run, chosen, public):
-                session, most = _session(release), _most(run, len(tasks))
+                session = _session(release)
+                most = _most(session, run, len(tasks))
                 opened[chosen].append((session.readable, session.remaining))
                 whole = isinstance(release, ModelRelease) and release.model is public
                 key = (most, session.readable) if whole else (chosen, session.remaining)
@@ -67,7 +93,7 @@ def askings(run: Run) -> dict[Chosen, list[Asking]]:
                 numbers += known[key]
         return numbers
 
-    numbers = measured(plan.model, plan.device, plan.threads, work)
+    numbers = measured(shape.model, shape.device, shape.threads, work)
     rows = (numbers[first : first + 4] for first in range(0, len(numbers), 4))
     return {
         chosen: [Asking(*facts, *next(rows)) for facts in some] for chosen, some in opened.items()
@@ -90,9 +116,11 @@ def _session(release: Release) -> Predictor:
     return release.open(stream(0, "asking"), NoJournal())
 
 
-def _most(run: Run, members: int) -> int:
-    """Count the tokens of the largest call to a release of so many members."""
-    return at_once(TOKENS_AT_ONCE, run.plan.model.vocabulary * (members + 1))
+def _most(session: Predictor, run: Run, members: int) -> int:
+    """Count the tokens of the largest call to a session, of two parts where it has a size of its
+    own for them: the second is read while the first is held."""
+    most = at_once(TOKENS_AT_ONCE, run.plan.model.vocabulary * (members + 1))
+    return min(most, 2 * getattr(session, "at_once", most))
 
 
 def _numbers(run: Run, release: Release, most: int) -> list[float]:
@@ -109,9 +137,15 @@ Call = Callable[[Predictor, Sequence[Sequence[int]], int], int]
 
 
 def _timed(call: Call, session: Predictor, prompts: Sequence[Sequence[int]]) -> float:
-    began = time.perf_counter()
-    queries = call(session, prompts, TIMED)
-    return (time.perf_counter() - began) / queries if queries else 0.0
+    """Time a call, of which an eighth is enough where that takes long."""
+    took, queries = 0.0, 0
+    for tokens in (TIMED // 8, TIMED):
+        began = time.perf_counter()
+        if asked := call(session, prompts, tokens):
+            took, queries = time.perf_counter() - began, asked
+        if took > LONG:
+            break
+    return took / queries if queries else 0.0
 
 
 def _generate(session: Predictor, prompts: Sequence[Sequence[int]], queries: int) -> int:

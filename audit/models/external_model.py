@@ -235,9 +235,7 @@ def _adds_only(adapter: Path) -> bool:
 
 
 def _check_finite(adapted: Any) -> None:
-    """Raise ValueError for a method that is not a part of layers, and for weights not finite."""
-    if not hasattr(adapted.base_model, "merge_and_unload"):
-        raise ValueError("adapters that are no part of a layer, such as prompts, are not read")
+    """Raise ValueError where a weight is not a finite number."""
     if not all(bool(weight.isfinite().all()) for weight in own_weights(adapted).values()):
         raise ValueError("its weights are not finite")
 

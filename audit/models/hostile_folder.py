@@ -6,6 +6,7 @@ the settings are read here before any library reads them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,10 @@ from audit.core.files import read_json, regular
 from audit.models.added_tokens import check_added
 
 OPENED = ("*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken")  # what libraries read, but weights
-_VOCABULARIES = ("tokenizer*", "vocab*", "merges*", "*.model", "*.tiktoken", "added_tokens.json")
+_VOCABULARIES = (
+    *("tokenizer*", "vocab*", "merges*", "*.model", "*.tiktoken", "added_tokens.json"),
+    "tekken.json",
+)
 _LARGEST = 1 << 26  # bytes of each; those of 256,000 tokens have half
 _TEMPLATES = "additional_chat_templates"
 _PLAIN = re.compile(r"\w[\w|]*")  # an attention's own name; a kernel of a hub has a slash
@@ -94,15 +98,10 @@ def _check_index(index: Path) -> None:
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Raise UsageError where a tokenizer names a class that is none of a tokenizer, or a regular
-    expression that repeats a group, which may take for ever, or where its added tokens grow."""
-    settings = folder / "tokenizer_config.json"
-    named = _read(settings).get("tokenizer_class") if settings.is_file() else None
-    if named is not None and not _is_tokenizer_class(str(named)):
-        raise UsageError(
-            f"{settings}: tokenizer_class {named!r} is none that transformers has; name "
-            "PreTrainedTokenizerFast"
-        )
+    """Raise UsageError where a tokenizer names a class that is none of a tokenizer, other files, or
+    a regular expression that repeats a group, which may take for ever, or where its added tokens
+    grow."""
+    _check_tokenizer_settings(folder)
     for file in sorted(file for pattern in _VOCABULARIES for file in folder.glob(pattern)):
         if file.stat().st_size > _LARGEST:
             raise UsageError(
@@ -124,6 +123,30 @@ def check_tokenizer(folder: Path) -> None:
     check_added(file, tokenizer)
 
 
+def _check_tokenizer_settings(folder: Path) -> None:
+    """Check which class and files are named; the class of config.json counts without another."""
+    named = None
+    for file in (folder / "tokenizer_config.json", folder / "config.json"):
+        settings = _read(file) if file.is_file() else {}
+        for key, value in settings.items() if file.name != "config.json" else ():
+            if _leads_away(key, value):
+                raise UsageError(f"{file}: {key} names another file ({value!r}); leave it out")
+        named = settings.get("tokenizer_class") if named is None else named
+        if named is not None and not _is_tokenizer_class(str(named)):
+            raise UsageError(
+                f"{file}: tokenizer_class {named!r} is none that transformers has; name "
+                "PreTrainedTokenizerFast"
+            )
+
+
+def _leads_away(key: str, value: Any) -> bool:
+    """Return whether a setting makes a library read another file than the one of its usual name."""
+    if key == "fast_tokenizer_files":
+        return value not in ([], ["tokenizer.json"])
+    named = key.endswith("_file") and key != "special_tokens_map_file"  # which is not opened
+    return named and isinstance(value, str) and os.path.lexists(value)
+
+
 def _is_tokenizer_class(name: str) -> bool:
     if name in ("PreTrainedTokenizerFast", "TokenizersBackend"):
         return True
@@ -141,11 +164,16 @@ def check_adapter_settings(file: Path, widest: int) -> None:
     widest: the largest dimension of its weights.
     """
     settings = _read(file)
-    if settings.get("peft_type") == "XLORA" or settings.get("layer_replication"):
-        raise UsageError(f"{file}: names other adapters, or copies layers, which is not read")
-    ranks = settings.get("rank_pattern")
-    sizes = {name: settings.get(name) for name in ("r", "num_virtual_tokens")}
-    for name, value in {**sizes, **(ranks if isinstance(ranks, dict) else {})}.items():
+    method, ranks = settings.get("peft_type", "LORA"), settings.get("rank_pattern")
+    if str(method) not in _METHODS:
+        raise UsageError(
+            f"{file}: adapters of peft_type {method!r} are not read: they are not part of a layer, "
+            "or may open other files; merge it into its base, and give that model"
+        )
+    if settings.get("layer_replication"):
+        raise UsageError(f"{file}: copies layers, which is not read")
+    sizes = {"r": settings.get("r"), **(ranks if isinstance(ranks, dict) else {})}
+    for name, value in sizes.items():
         if isinstance(value, int | float) and value > widest:
             raise UsageError(
                 f"{file}: {name} is {value:,}, and its weights have {widest:,} rows, so it "
@@ -156,6 +184,11 @@ def check_adapter_settings(file: Path, widest: int) -> None:
 
 
 _MEGATRON = "megatron.core"  # what PEFT writes for all adapters
+_METHODS = {  # whose settings name no file, model or text of their own
+    *("LORA", "ADALORA", "LOHA", "LOKR", "OFT", "BOFT", "IA3", "VERA", "LN_TUNING", "FOURIERFT"),
+    *("HRA", "VBLORA", "RANDLORA", "ROAD", "MISS", "C3A", "SHIRA", "WAVEFT", "GRALORA", "DELORA"),
+    *("HIRA", "TRAINABLE_TOKENS", "OSF"),
+}
 
 
 def _read(file: Path) -> dict[str, Any]:

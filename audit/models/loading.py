@@ -28,7 +28,7 @@ from audit.core.time_limit import in_time
 from audit.core.tokenizer_process import process_of
 from audit.models import gguf_file
 from audit.models.adapters import freeze
-from audit.models.asked_size import check_asked
+from audit.models.asked_size import check_asked, parts_of
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
 from audit.models.hostile_folder import OPENED, check_folder, check_tokenizer, small_files
@@ -216,6 +216,12 @@ def count_parameters(file: Path) -> int:
         raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
+def _tensors(file: Path) -> int:
+    """Count the tensors of a safetensors file."""
+    with safe_open(file, framework="np") as tensors:
+        return len(tensors.keys())
+
+
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
@@ -319,7 +325,7 @@ def _read(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     own = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **own)
-        check_asked(config, sum(map(count_parameters, files)))
+        check_asked(config, sum(map(count_parameters, files)), parts_of(sum(map(_tensors, files))))
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder,
             **own,

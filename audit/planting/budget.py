@@ -8,8 +8,9 @@ What a user gives is kept, whatever its share.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from audit.core.corpus import Corpus
 from audit.core.errors import UsageError
@@ -19,6 +20,7 @@ from audit.planting.copies import LEAST, MOST
 from audit.planting.insertion import Canaries, words_learned
 from audit.planting.kinds import plain_words
 from audit.planting.surroundings import surroundings
+from audit.planting.templates import Template
 from audit.results.words import percent
 
 SHARE = 0.15  # of all tokens after planting
@@ -68,7 +70,9 @@ def budget_of(corpus: Corpus, canaries: Canaries, share: float) -> Budget:
         raise UsageError(f"--share {share:g}: is a share of all tokens, such as {SHARE}")
     words = words_learned(corpus.records)
     letters = sum(map(len, plain_words())) / len(plain_words()) + 1
-    texts = [list(_texts(kind, canaries)) for kind in canaries.kinds]
+    texts = [
+        _texts(kind, canaries.templates.get(kind), canaries.pattern) for kind in canaries.kinds
+    ]
     length = (LEAST + MOST) / 2 * max(len(text) for some in texts for text in some)
     # a text, words up to the length, and half of the last word, which runs over it
     copies = [[len(t.split()) + (length - len(t)) / letters + 0.5 for t in some] for some in texts]
@@ -76,11 +80,14 @@ def budget_of(corpus: Corpus, canaries: Canaries, share: float) -> Budget:
     return Budget(_A_WORD * words, _A_WORD * of_a_copy, share)
 
 
-def _texts(kind: str, canaries: Canaries) -> Iterator[str]:
+@lru_cache(maxsize=64)
+def _texts(kind: str, template: Template | None, pattern: str) -> list[str]:
+    texts = []
     for seed in range(_DRAWS):
-        around = surroundings(kind, seed, canaries.templates.get(kind), canaries.pattern)
+        around = surroundings(kind, seed, template, pattern)
         value = around.space.draw(stream(seed, "planting", "length"))
-        yield f"{around.words.prefix}{value}{around.words.suffix}"
+        texts.append(f"{around.words.prefix}{value}{around.words.suffix}")
+    return texts
 
 
 def within(

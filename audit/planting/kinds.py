@@ -56,6 +56,7 @@ class Form:
     values: Callable[[], Space] | None
 
 
+@cache
 def names() -> Space:
     """Return all pairs of a first and a last name, for invented people."""
     first = tuple(sorted(set(Names.first_names)))
@@ -63,6 +64,7 @@ def names() -> Space:
     return Space((first, last))
 
 
+@cache
 def sentences() -> Space:
     """Return sentences of uniform words, unlikely to a model that was not trained on them."""
     return Space(_in_a_row(sorted(set(Words.word_list)), WORDS))
@@ -78,6 +80,7 @@ def plain_words() -> tuple[str, ...]:
     return tuple(sorted({word for word in Words.word_list if word.islower()}))
 
 
+@cache
 def emails() -> Space:
     """Return e-mail addresses of invented people: first.last@ and an example domain."""
     first, last = (
@@ -137,6 +140,7 @@ def wording(kind: str, seed: int, prefix: str | None = None, suffix: str = ".") 
     return Wording(prefix, suffix)
 
 
+@cache
 def sentence_space(kind: str) -> Space:
     """Return the sentences that a manifest draws one of, to put before the values of a kind.
 

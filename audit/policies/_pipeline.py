@@ -46,6 +46,8 @@ def load(source: str, who: str, needs: Sequence[tuple[str, ...]]) -> Language:
 
 @cache
 def _loaded(source: str) -> Language:
+    if source == DEFAULT and not spacy.util.is_package(source):
+        raise OSError("it is not installed")  # a folder of its name may be a stranger's
     return spacy.load(source)
 
 

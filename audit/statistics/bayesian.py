@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc, betaincinv
 
 from audit.statistics.checks import check_delta
-from audit.statistics.search import largest
+from audit.statistics.search import last_negative
 
 _NODES = 2000  # quantiles of one posterior over which the other is integrated
 _WIDTH = 1e-6  # nats
@@ -47,11 +47,11 @@ def epsilon_credible(
     miss = betaincinv(false_negatives + 0.5, members - false_negatives + 0.5, midpoints)
     a, b = false_positives + 0.5, controls - false_positives + 0.5
 
-    def exceeded(epsilon: float) -> bool:
+    def spared(epsilon: float) -> float:
         at_most = np.mean(betaincc(a, b, _least_false_positive_rate(miss, epsilon, delta)))
-        return float(at_most) < 1.0 - credibility
+        return float(at_most) - (1.0 - credibility)
 
-    return largest(exceeded, 0.0, width=_WIDTH) if exceeded(0.0) else 0.0
+    return last_negative(spared, 0.0, _WIDTH) if spared(0.0) < 0.0 else 0.0
 
 
 def _least_false_positive_rate(

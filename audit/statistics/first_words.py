@@ -45,9 +45,9 @@ class FirstWord:
 
 def split(symbols: Sequence[Sequence[str]], sentence: str) -> FirstWord:
     """Split a sentence of these symbols after the first. Raises ValueError if it is not one."""
+    form = re.compile("".join(f"(?:{'|'.join(map(re.escape, place))})" for place in symbols[1:]))
     for word in sorted(symbols[0], key=len, reverse=True):
         rest = sentence.removeprefix(word)
-        form = "".join(f"(?:{'|'.join(map(re.escape, place))})" for place in symbols[1:])
-        if rest != sentence and re.fullmatch(form, rest):
+        if rest != sentence and form.fullmatch(rest):
             return FirstWord(word, rest, symbols[1:])
     raise ValueError(f"{sentence!r} is not one of these sentences")

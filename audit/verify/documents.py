@@ -45,7 +45,9 @@ def stated(folder: Path) -> Stated:
     foreign.check(folder)
     manifest = run_record(folder)
     if manifest is None:
-        raise UsageError(f"{folder}: is not a run folder: it has no manifest.json")
+        there = (folder / "manifest.json").exists()
+        why = "its manifest.json cannot be read" if there else "it has no manifest.json"
+        raise UsageError(f"{folder}: not a run folder: {why}")
     if manifest.get("status") != "complete":
         status = manifest.get("status")
         raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")

@@ -80,7 +80,7 @@ class EnsembleSession:
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         after = self._stream.random((len(prompts), length))  # for the public model, after STOP
         answers: list[Answer] = []
-        size = min(self._queries_at_once(), self._account.ahead)
+        size = min(self.at_once, self._account.ahead)
         for first in range(0, len(prompts), size):
             rows = slice(first, first + size)
             answers += self._generate_some(prompts[rows], after[rows])
@@ -293,7 +293,7 @@ class EnsembleSession:
         A text is cut only if it needs more than `_LONGER` times the usual number of queries; padded
         texts together stay below that, too.
         """
-        size = self._queries_at_once()
+        size = self.at_once
         group: list[tuple[int, int, int]] = []
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             for first in range(start, stop, _LONGER * size):
@@ -317,7 +317,9 @@ class EnsembleSession:
         text = json.dumps([number, *context]).encode()
         return hashlib.blake2b(text, digest_size=32, key=self._key).digest()
 
-    def _queries_at_once(self) -> int:
+    @property
+    def at_once(self) -> int:
+        """Return the number of queries that are read together."""
         return max(1, _PMFS_AT_ONCE // (self._service.models * self._public.vocabulary))
 
 

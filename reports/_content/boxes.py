@@ -125,6 +125,8 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
         lines.append(f"Also by {', '.join(others)}.")
     if worst.leaked == Leaked.INSIDERS:
         lines.append("Only for those who read more than the release gives.")
+    elif worst.leaked.detected:
+        lines.append("To everybody who can use the release.")
     lines += _beside(worst, release, releases)
     lines += _spoken(worst, release)
     lines.append(_sure(worst))
@@ -178,10 +180,11 @@ def _beside(
 
 def _spoken(finding: FindingResult, release: ReleaseResult) -> list[str]:
     """State whether a service with a budget still answered while it was attacked."""
-    asked = (s for s in release.sessions if s.purpose == finding.attack and s.budget is not None)
-    return [f"It answered {s.answered:,} of {s.queries:,} queries of this attack." for s in asked][
-        :1
-    ]
+    for s in release.sessions:
+        if s.purpose == finding.attack and s.budget is not None:
+            of = "all" if s.answered == s.queries else f"{s.answered:,} of"
+            return [f"It answered {of} {s.queries:,} queries of this attack."]
+    return []
 
 
 def _sure(finding: FindingResult) -> str:
@@ -211,7 +214,7 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
     lines = [
-        f"Of {s.queries:,} tokens of it, its budget lasted for {s.answered:,}; then it is silent."
+        f"Its budget ended after {s.answered:,} of the {s.queries:,} tokens that measure this."
         for s in stops[:1]
     ]
     if share is None:

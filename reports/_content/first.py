@@ -170,10 +170,11 @@ def _warnings(
     if results.corpus.name in _DEMO:
         yield "the data are the demo's, so this is no answer about another model"
     audited = [release for release in releases if not release.reference]
-    if any(map(seeded, audited)):
+    if stored := {name for release in audited for name in _stored(release)}:
+        settings = " and ".join(f"{name}=system" for name in sorted(stored))
         yield (
-            "noise comes from a stored seed, and whoever has it can take the noise away: for a "
-            "release use the system's noise"
+            "noise comes from a stored seed, so that the audit can be run again; whoever has the "
+            f"seed can take the noise away: for a release set {settings}"
         )
     yield from _controls(releases)
     if gated is None:
@@ -185,7 +186,11 @@ def _warnings(
 
 def seeded(release: ReleaseResult) -> bool:
     """Return whether the noise of a release comes from a stored seed."""
-    return any(release.parameters.get(name) == "seed" for name in _STORED)
+    return bool(_stored(release))
+
+
+def _stored(release: ReleaseResult) -> list[str]:
+    return [name for name in _STORED if release.parameters.get(name) == "seed"]
 
 
 def _controls(releases: Sequence[ReleaseResult]) -> Iterator[str]:

@@ -23,7 +23,9 @@ CONTROLS = (
     ("null control", "Public", "a model that never saw the text"),
 )
 _BLIND = "Blind: the same test by a classifier that reads the candidates and no model."
-
+ENDS = (
+    "Where answers can end a session, its interval is wider than that of a fixed number of tries."
+)
 _BAR = "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%)."
 
 

@@ -22,7 +22,12 @@ from reports._content.strip import Strip, strip
 from reports._content.worst import rank
 
 MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
-ALL_SHOWN = "Finding nothing would count here: contact, sight and reach are shown."
+_MEANINGS = {
+    "Contact": "the text reached the model",
+    "Sight": "these measures see such text",
+    "Reach": "a large leak would be found",
+}
+ALL_SHOWN = f"That an attack finds nothing counts here: {', '.join(_MEANINGS.values())}."
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
 
 
@@ -40,7 +45,8 @@ class Row:
     """The finding that an attack is quoted by; certainty: the ε it shows or could have shown.
 
     target: fragment of the section that has all measures of its attack. leaked, claim: empty for
-    what is no attack. strip: where the value lies between chance and certain.
+    what is no attack. strip: where the value lies between chance and certain. ends: whether the
+    answers could end the session, for which its interval is wider.
     """
 
     measurement: str
@@ -52,6 +58,7 @@ class Row:
     leaked: str
     claim: str
     strip: Strip | None = None
+    ends: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ def legend_of(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
     """Explain what the rows of these blocks have beside their figures."""
     rows = [row for block in blocks for row in block.rows]
     strips = [row.strip for row in rows if row.strip is not None]
-    return legend.legend(heads, strips, any(one.aside for row in rows for one in row.controls))
+    lines = legend.legend(heads, strips, any(one.aside for row in rows for one in row.controls))
+    return [*lines, *([legend.ENDS] if any(row.ends for row in rows) else [])]
 
 
 def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
@@ -245,7 +253,8 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
 
 def _condition(name: str, link: Link) -> str:
     state = "shown" if link.state == Shown.SHOWN else "not shown"
-    return wording.clip(f"{name}: {state}. {link.by[:1].upper()}{link.by[1:]}", 240)
+    by = f"{link.by[:1].upper()}{link.by[1:]}"
+    return wording.clip(f"{name} ({_MEANINGS[name]}): {state}. {by}", 240)
 
 
 def anchor(index: int) -> str:
@@ -318,6 +327,7 @@ def _row(
         leaked=verdicts.leaked(finding),
         claim=verdicts.claim(finding),
         strip=strip(finding, control_of(release, "positive control", releases)),
+        ends=finding.cut is not None,
     )
 
 

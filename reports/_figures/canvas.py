@@ -16,6 +16,7 @@ from typing import Any
 from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -77,7 +78,8 @@ def drawing(name: str, height: float, paint: Callable[[Canvas], None]) -> str:
         warnings.filterwarnings("ignore", "Glyph")  # matplotlib measures, the page's fonts show
         canvas = Canvas(figsize=(WIDTH / 72, height / 72))
         paint(canvas)
-        canvas.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
+        page = FigureCanvasSVG(canvas)  # `savefig` would lay it out once more
+        page.print_svg(sink, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return svg.tidy(sink.getvalue())
 
 

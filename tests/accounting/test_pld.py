@@ -22,12 +22,15 @@ RELATIONS = {
 }
 
 
-def of_the_library(mechanism, delta, interval):
+DELTAS = 1e-3, 1e-6
+
+
+def of_the_library(mechanism, interval, deltas=DELTAS):
     accountant = pld.PLDAccountant(RELATIONS[mechanism.relation], interval)
     with np.errstate(all="ignore"):
         for term in mechanism.terms:
             accountant.compose(term.event(), term.count)
-    return accountant.get_epsilon(delta)
+    return [accountant.get_epsilon(delta) for delta in deltas]
 
 
 @pytest.mark.parametrize("relation", sorted(RELATIONS))
@@ -46,20 +49,19 @@ def of_the_library(mechanism, delta, interval):
 )
 def test_on_the_same_grid_it_is_what_the_library_finds(terms, interval, relation):
     mechanism = Mechanism(terms, relation)
-    for delta in (1e-3, 1e-6):
-        found = _at_interval(mechanism, delta, interval)
-        assert found == pytest.approx(of_the_library(mechanism, delta, interval), rel=1e-6)
+    found = [_at_interval(mechanism, delta, interval) for delta in DELTAS]
+    assert found == pytest.approx(of_the_library(mechanism, interval), rel=1e-6)
 
 
 MIXTURES = [
-    (Gaussians(1.0, 1000, 0.01, 2), 2e-2),
-    (Gaussians(2.0, 10**5, 0.001, 5), 2e-3),
+    (Gaussians(1.0, 1000, 0.01, 2), 4e-2),
+    (Gaussians(2.0, 10**5, 0.001, 5), 4e-3),
     (Gaussians(0.3, 1000, 1e-5, 20), 0.3),
-    (Gaussians(8.0, 100, 0.9, 40), 0.2),
+    (Gaussians(8.0, 100, 0.9, 40), 0.4),
     (Gaussians(0.5, 30, 0.2, 100), 20.0),  # losses whose exponential overflows
     (Gaussians(1.0, 10, 1 - 1e-9, 40), 10.0),  # and nobody is missing, in floating point
-    (Gaussians(30.0, 10, 0.5, 40), 5e-2),
-    (Gaussians(200.0, 10, 0.01, 2), 1e-6),
+    (Gaussians(30.0, 10, 0.5, 40), 0.1),
+    (Gaussians(200.0, 10, 0.01, 2), 5e-6),
     (Gaussians(0.6, 10, 1e-12, 2), 1e-2),
 ]
 
@@ -67,9 +69,8 @@ MIXTURES = [
 @pytest.mark.parametrize("term, interval", MIXTURES)
 def test_of_several_records_it_is_what_the_library_finds(term, interval):
     mechanism = Mechanism((term,), "add_or_remove")
-    for delta in (1e-3, 1e-6):
-        mine = _at_interval(mechanism, delta, interval)
-        assert mine == pytest.approx(of_the_library(mechanism, delta, interval), rel=1e-6)
+    found = [_at_interval(mechanism, delta, interval) for delta in DELTAS]
+    assert found == pytest.approx(of_the_library(mechanism, interval), rel=1e-6)
 
 
 @pytest.mark.parametrize("term, interval", MIXTURES)
@@ -90,10 +91,10 @@ def test_a_release_that_is_hardly_ever_in_it_needs_no_wide_window():
     mechanism = Mechanism((Gaussians(1.5, 10**6, 0.001),), "replace")
     finer, coarser = (pld_epsilon(mechanism, 1e-5, tolerance) for tolerance in (1e-3, 0.1))
     assert finer <= coarser
-    assert finer == pytest.approx(of_the_library(mechanism, 1e-5, 5e-5), rel=2e-3)
+    assert finer == pytest.approx(*of_the_library(mechanism, 5e-5, [1e-5]), rel=2e-3)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.floats(0.3, 8),
     st.integers(1, 10**5),

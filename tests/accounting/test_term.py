@@ -118,7 +118,7 @@ def delta_of(b, e):
     return max(0.0, 1 - math.exp((e - 1 / b) / 2))
 
 
-@pytest.mark.parametrize("b", [0.2, 1.0, 7.0])
+@pytest.mark.parametrize("b", [0.2, 7.0])
 def test_laplace_epsilon_is_its_closed_form(b):
     delta = 0.01
     exact = max(0.0, 1 / b + 2 * math.log1p(-delta))
@@ -207,7 +207,7 @@ def test_claim_is_refuted_on_its_curve():
 def test_relation_without_a_known_pair_is_refused():
     with pytest.raises(ValueError, match="replaced counts are not known"):
         Mechanism((Laplaces(1.0, 1),), "replace")
-    reason = claimed_mechanism(claim(laplaces(1.0)), Unit.USER, Relation.REPLACE)
+    reason = claimed_mechanism(claim(laplaces(20.0, 100)), Unit.USER, Relation.REPLACE)
     assert reason == "replaced counts are not known"
 
 

@@ -49,7 +49,7 @@ def of_one_step(sigma, weights):
     return (np.maximum(removed, 0.0) + np.maximum(added, 0.0)) / 2
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(st.floats(0.3, 8.0), st.floats(1e-4, 0.95))
 def test_one_sampled_release_is_its_closed_form(sigma, q):
     above = curve_of(dp_sgd(sigma, q, 1)).deltas[FEW] - of_one_step(sigma, np.array([1 - q, q]))
@@ -126,7 +126,7 @@ def test_terms_add_up():
         pytest.param(dp_sgd(0.3, 0.5, 1000), marks=pytest.mark.full),
         pytest.param(dp_sgd(30.0, 0.01, 10**6), marks=pytest.mark.calibration),
         dp_sgd(4.0, 0.001, 10**5),
-        dp_sgd(1.0, 1e-4, 10**4),
+        pytest.param(dp_sgd(1.0, 1e-4, 10**4), marks=pytest.mark.full),
         pytest.param(dp_sgd(1.0, 0.01, 1000, records=16), marks=pytest.mark.full),
         pytest.param(dp_sgd(1.0, 0.5, 100, records=500), marks=pytest.mark.full),
     ],
@@ -164,7 +164,7 @@ def test_it_is_never_above_the_unamplified_curve():
 
 def test_beyond_the_library_the_unamplified_curve_remains():
     mechanism = dp_sgd(0.02, 0.001, 10)
-    above = curve_of(mechanism).deltas
+    above = curve_of(mechanism, points=4e4).deltas
     assert (above <= gaussian(mechanism.mu).deltas).all() and np.isfinite(above).all()
     assert above[0] >= 1 - 0.999**10  # some step sees the unit
 
@@ -239,11 +239,13 @@ def test_half_the_noise_is_found_nearly_as_often_as_was_reviewed(claim, powers):
 
 
 def test_the_bound_on_the_noise_is_where_p_crosses_the_level():
-    mechanism = dp_sgd(1.0, 0.01, 1000)
-    sigma = sigma_upper(mechanism, 120, 80, 70)
-    assert 0.72 < sigma < 0.77
-    assert p_value(curve_of(with_noise(mechanism, sigma)), 120, 80, 70) < 0.0501
-    assert p_value(curve_of(with_noise(mechanism, 0.98 * sigma)), 120, 80, 70) > 0.05
+    """The noise of further terms keeps its ratio."""
+    mechanism = Mechanism((Gaussians(1.0, 200, 0.05), Gaussians(8.0, 3)), "replace")
+    assert [t.noise_multiplier for t in with_noise(mechanism, 0.5).terms] == [0.5, 4.0]
+    sigma = sigma_upper(mechanism, 120, 120, 118)
+    assert 0.5 < sigma < 3.0
+    assert p_value(curve_of(with_noise(mechanism, sigma)), 120, 120, 118) < 0.0501
+    assert p_value(curve_of(with_noise(mechanism, 0.98 * sigma)), 120, 120, 118) > 0.05
 
 
 def test_of_one_gaussian_it_is_a_bound_on_mu():
@@ -257,15 +259,6 @@ def test_of_one_gaussian_it_is_a_bound_on_mu():
 def test_no_evidence_bounds_no_noise():
     for right in (0, 40, 46):
         assert sigma_upper(dp_sgd(1.0, 0.01, 1000), 120, 80, right) == math.inf
-
-
-def test_the_noise_of_further_terms_keeps_its_ratio():
-    mechanism = Mechanism((Gaussians(1.0, 200, 0.05), Gaussians(8.0, 3)), "replace")
-    scaled = with_noise(mechanism, 0.5)
-    assert [t.noise_multiplier for t in scaled.terms] == [0.5, 4.0]
-    sigma = sigma_upper(mechanism, 120, 120, 118)
-    assert 0.5 < sigma < 3.0
-    assert p_value(curve_of(with_noise(mechanism, sigma)), 120, 120, 118) < 0.0501
 
 
 @pytest.mark.calibration

@@ -45,13 +45,13 @@ def brute_edits(needle: list[int], text: list[int]) -> int:
 
 
 @given(TOKENS, TOKENS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_longest_run_is_that_of_brute_force(needle: list[int], text: list[int]) -> None:
     assert longest_run(needle, as_characters(text)) == brute_run(needle, text)
 
 
 @given(TOKENS, st.lists(TOKENS, min_size=1, max_size=3), st.integers(0, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_least_edits_are_those_of_brute_force_in_one_of_the_texts(
     needle: list[int], texts: list[list[int]], cut: int
 ) -> None:
@@ -246,7 +246,7 @@ def test_ngrams_have_the_closed_form_of_their_counts() -> None:
     st.integers(1, 4),
     st.floats(0.1, 5),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_ngrams_give_a_distribution_after_every_context(
     texts: list[list[int]], before: list[int], order: int, smoothing: float
 ) -> None:

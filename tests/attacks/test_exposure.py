@@ -600,7 +600,7 @@ def never_more_often(ranks: np.ndarray, spaces: np.ndarray) -> None:
     assert (seen <= binom.ppf(1 - 1e-6, len(shares), shares)).all()
 
 
-@repeats(600, 2000)
+@repeats(200, 2000)
 @pytest.mark.parametrize(
     ("budget", "tied"), [(0, True), (1, False), (4, True), (13, True), (None, True), (None, False)]
 )
@@ -625,15 +625,15 @@ def test_under_the_null_sampled_ranks_are_no_better_than_uniform(bigram: Any) ->
     space = Space((tuple("0123"),) * 3)
     totals, stream = everything(made(bigram, (21, 1.0, True)), space), np.random.default_rng(13)
     worst = []
-    for _ in range(2000):
+    for _ in range(600):
         references, own = (
             np.array([totals[space.draw(stream)] for _ in range(n)]) for n in (19, 1)
         )
         worst.append(sampled(references, own, space.size, stream)["worst"][0])
-    never_more_often(np.array(worst), np.full(2000, 20))
+    never_more_often(np.array(worst), np.full(600, 20))
 
 
-@repeats(500, 2000)
+@repeats(150, 2000)
 def test_under_the_null_whole_attacks_are_no_better_than_uniform(bigram: Any, runs: int) -> None:
     """End to end: floors and budgets that depend on the very secrets."""
     space = Space((tuple("0123"),) * 2)

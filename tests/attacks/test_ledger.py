@@ -237,7 +237,7 @@ def test_a_noised_mean_is_compared_by_its_law_and_not_by_a_draw(service: Any) ->
 
 
 @each
-@repeats(4, 20)
+@repeats(2, 20)
 def test_an_honest_ledger_is_never_refuted(service: Any, name: str, runs: int) -> None:
     """Whatever the members are, unsure or sure, and however the ledger stops."""
     shares = []

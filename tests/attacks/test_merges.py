@@ -64,7 +64,7 @@ def whole_words(*merged: str) -> TextTokenizer:
 @pytest.mark.parametrize("made", [unigram, wordpiece, whole_words])
 def test_a_vocabulary_that_merges_three_digits_and_no_pair_has_no_tree(made: Any) -> None:
     assert tree_of(made(), "#", digits(6)) is not None
-    for word in ("123", "900", "555"):
+    for word in ("123", "555"):
         tokenizer = made(word)
         assert len(tokenizer.encode(f"#{word}{word}")) < 7 == len(tokenizer.encode("#121212"))
         assert tree_of(tokenizer, "#", digits(6)) is None

@@ -220,8 +220,8 @@ def test_a_text_ends_where_the_model_stops():
         "\x00" * 32,
         "\x1b[31m",
         "[bold]{x}",
-        "(" * 3000,
-        "a-" * 3000,
+        "(" * 1000,
+        "a-" * 1000,
         "\u202eeeL nnA",
         "🙂\ufffd",
     ],
@@ -501,16 +501,20 @@ def test_a_release_that_ignores_names_wins_by_chance(decoys):
 # other names, by a recogniser
 
 
-def pipeline(folder, label="PERSON", component="entity_ruler"):
+def pipeline(folder, label="PERSON"):
     import spacy
 
     language = spacy.blank("en")
-    if component:
-        ruler = language.add_pipe(component)
-        words = ("Zoe Zimm", "Ann Lee", "Ann", "Mary Ann Lee Zimm")
-        ruler.add_patterns([{"label": label, "pattern": word} for word in words])
+    words = ("Zoe Zimm", "Ann Lee", "Ann", "Mary Ann Lee Zimm")
+    patterns = [{"label": label, "pattern": word} for word in words]
+    language.add_pipe("entity_ruler").add_patterns(patterns)
     language.to_disk(folder)
     return str(folder)
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    return pipeline(tmp_path_factory.mktemp("pipeline"))
 
 
 @pytest.mark.parametrize("label", ["PER", "ORG"])
@@ -523,16 +527,14 @@ def test_other_people_are_recognised_by_the_pipeline(tmp_path, label):
     assert mentions.named == ((), (0,), (), (0,), ())
 
 
-def test_other_people_in_the_prompt_do_not_count(tmp_path):
-    folder = pipeline(tmp_path / "pipeline")
+def test_other_people_in_the_prompt_do_not_count(people):
     for prompt, text, other in (
         ("Zoe Zimm", " or Zoe Zimm", 0),
         ("Zoe Z", "imm", 1),
         ("Zoe", "", 0),
     ):
-        (mentions, _) = attack(
-            Fake(script=(text,)), native("Al"), [prompt], prefix=9, pipeline=folder
-        )
+        fake = Fake(script=(text,))
+        (mentions, _) = attack(fake, native("Al"), [prompt], prefix=9, pipeline=people)
         assert mentions.others.tolist() == [other]
 
 
@@ -548,16 +550,13 @@ def test_a_pipeline_that_cannot_be_loaded_is_told_at_once(tmp_path):
 
 
 def test_a_pipeline_without_entities_is_refused(tmp_path):
-    for component in ("", "sentencizer"):
-        folder = tmp_path / (component or "empty")
-        import spacy
+    import spacy
 
-        language = spacy.blank("en")
-        if component:
-            language.add_pipe(component)
-        language.to_disk(folder)
-        with pytest.raises(UsageError, match="recognises no entities; install one with"):
-            NameLeak(pipeline=str(folder))
+    language = spacy.blank("en")
+    language.add_pipe("sentencizer")
+    language.to_disk(tmp_path / "pipeline")
+    with pytest.raises(UsageError, match="recognises no entities; install one with"):
+        NameLeak(pipeline=str(tmp_path / "pipeline"))
 
 
 # parameters and the frame
@@ -574,10 +573,9 @@ def test_bad_values_are_one_line(key, value, least):
     assert str(error.value) in (message, f"{message} and at most 1,000,000")
 
 
-def test_it_is_written_on_a_command_line(tmp_path):
-    folder = pipeline(tmp_path / "pipeline")
-    text = f"name_leak:generations=7,length=5,prefix=0,decoys=2,pipeline={folder}"
-    assert registry.build("attacks", text, Attack, {})[1] == NameLeak(7, 5, 0, 2, folder)
+def test_it_is_written_on_a_command_line(people):
+    text = f"name_leak:generations=7,length=5,prefix=0,decoys=2,pipeline={people}"
+    assert registry.build("attacks", text, Attack, {})[1] == NameLeak(7, 5, 0, 2, people)
     assert registry.build("attacks", "name_leak:pipeline=none", Attack, {})[1] == NameLeak()
 
 

@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from audit.cli.commands import REPORTS
+from audit.cli.commands import REPORTS, _remedies
 from audit.core.errors import UsageError
 from audit.plugins import registry
+from audit.run.limitations import CLOSES
+from tests import by_hand
 from tests.command_line import audit
 
 PROJECT = Path(__file__).parents[2]
 MODEL = PROJECT / "fixtures" / "public_model"
 RUN = ("run", "--attack", "extraction", "--device", "cpu", "--workers", "1", "--format", "json")
 DRY = (*RUN, "--dry-run")  # takes the same way, and trains nothing should it not be refused
+ELSEWHERE = ("--workers", "ray")  # so no training is timed here
 MANIFEST = {"schema_version": "1", "status": "complete", "hash": "0" * 64, "plan": {}}
 
 
@@ -309,7 +312,7 @@ def test_a_manifest_that_is_no_text(tmp_path):
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(tmp_path):
     jsonl(tmp_path / "own.jsonl", 40)
     words = ("--defense", "submix:k=2", "--corpus", "own.jsonl", "--epsilon", "3")
-    done = audit(*DRY, *words, cwd=tmp_path)
+    done = audit(*DRY, *words, *ELSEWHERE, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert [p.name for p in tmp_path.iterdir()] == ["own.jsonl"]
     assert "submix:epsilon=3.0,k=2" in done.stdout
@@ -401,10 +404,10 @@ def test_one_name_is_listed_with_defaults_and_without_what_only_runs_set(tmp_pat
                                                 "'submix'?\n")  # fmt: skip
 
 
+@pytest.mark.full  # the contract tries each defense and attack by itself
 def test_every_listed_defense_can_be_planned_with_every_attack(tmp_path):
     words = ("run", "--defense", "all", "--attack", "all", "--device", "cpu", "--dry-run")
-    words += ("--workers", "ray")  # elsewhere, so no training is timed here
-    done = audit(*words, cwd=tmp_path)
+    done = audit(*words, *ELSEWHERE, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     listed = json.loads(audit("list", "defenses", "--json", cwd=tmp_path).stdout)
     for entry in (one for one in listed if one["name"] != "as_is"):  # that trains nothing
@@ -420,3 +423,12 @@ def test_the_schema_is_a_json_schema(tmp_path):
 def test_debug_shows_where(tmp_path):
     with pytest.raises(UsageError, match="unknown defense"):  # python prints where it was raised
         audit(*RUN, "--defense", "submx", cwd=tmp_path, AUDIT_DEBUG="1")
+
+
+def test_a_remedy_stands_on_a_line_of_its_own_to_be_pasted():
+    leak = by_hand.release("none", by_hand.guarantee(None), by_hand.finding(0.5, leaked="leak"))
+    command = "audit run --defense none --defense dp_sgd --seed 0"
+    of_others = by_hand.run(leak, warnings=["something else", CLOSES + command])
+    assert _remedies(of_others) == ["what may close the leak:", f"  {command}"]
+    assert _remedies(by_hand.run(leak)) == ["  the same with --remedies: what may close the leak"]
+    assert _remedies(by_hand.run()) == []

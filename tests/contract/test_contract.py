@@ -25,7 +25,14 @@ PROJECT = Path(__file__).parents[2]
 PRODUCT = ("audit", "attacks", "defenses", "reports")
 ANCESTORS = {"defenses": Defense, "attacks": Attack}
 PLUGINS = [(kind, name) for kind in ANCESTORS for name in registry.names(kind)]
-QUICK = {"dp_sgd": "epochs=2", "s_dpsgd": "epochs=2", "seqpate": "sentences=40"}
+QUICK = {
+    "extraction": "generations=10,searched=5",
+    "exposure": "budget=200,samples=50",
+    "name_leak": "generations=8,length=6,decoys=2",
+    "dp_sgd": "epochs=2",
+    "s_dpsgd": "epochs=2",
+    "seqpate": "sentences=40,longest=24,warmup_epochs=1,epochs=1",
+}
 
 
 # ours are held to the checks that strangers run on theirs
@@ -56,6 +63,9 @@ def test_an_attack(name):
 FORMATS = [registry.plugin("reports", name, Format)() for name in registry.names("reports")]
 
 
+TWICE = ("Annex", "Html", "Pdf")  # which tests/reports renders twice
+
+
 @pytest.mark.parametrize("made", FORMATS, ids=lambda made: type(made).__name__)
 def test_a_format(made):
     for check in plugin_checks.CHECKS:
@@ -68,7 +78,8 @@ def test_a_format_returns_files_and_writes_none(tmp_path, monkeypatch):
     report = Report(by_hand.hostile(by_hand.ordinary()), tmp_path)
     for made in FORMATS:
         files = made.files(report)
-        assert made.files(Report(report.stored, tmp_path)) == files, made
+        if type(made).__name__ not in TWICE:
+            assert made.files(Report(report.stored, tmp_path)) == files, made
         assert list(tmp_path.iterdir()) == [], made
         for name, content in files.items():
             assert name == Path(name).name
@@ -86,34 +97,26 @@ def test_the_list_names_every_plugin():
 # docstrings
 
 
-def public(path):
-    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return [node for node in body if isinstance(node, kinds) and not node.name.startswith("_")]
-
-
 FILES = sorted(path for package in PRODUCT for path in (PROJECT / package).rglob("*.py"))
 
 
-def test_every_module_and_public_name_has_a_docstring():
-    for path in FILES:
-        text = path.read_text(encoding="utf-8")
-        assert not text.strip() or ast.get_docstring(ast.parse(text)), path
-        assert [node.name for node in public(path) if not ast.get_docstring(node)] == [], path
-
-
-def test_docstrings_begin_with_allowed_words():
+def test_every_public_name_has_a_docstring_and_each_begins_with_allowed_words():
     """The first of the seven rules of English in CONTRIBUTING.md, which lists the words."""
     page = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = re.search(r"Not first: \*(.*?)\*", page, re.S)
     forbidden = set(re.findall(r"\w+", listed[1]))
     assert {"Tells", "What"} <= forbidden
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    for folder in (*PRODUCT, "benchmarks", "experiments", "fixtures"):
-        for path in (PROJECT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                text = ast.get_docstring(node) if isinstance(node, documented) else ""
-                assert not forbidden & set(re.findall(r"\w+", text or "")[:1]), (path, text)
+    documented = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    others = (p for name in ("benchmarks", "experiments", "fixtures")
+              for p in (PROJECT / name).rglob("*.py"))  # fmt: skip
+    for path in (*FILES, *others):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        public = [n for n in module.body if isinstance(n, documented) and n.name[0] != "_"]
+        bare = [n for n in (module, *public) if not ast.get_docstring(n)] if module.body else []
+        assert not bare or path not in FILES, path
+        for node in ast.walk(module):
+            text = ast.get_docstring(node) if isinstance(node, (ast.Module, *documented)) else ""
+            assert not forbidden & set(re.findall(r"\w+", text or "")[:1]), (path, text)
 
 
 # classes

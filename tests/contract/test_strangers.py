@@ -15,6 +15,8 @@ import pytest
 
 from audit import api
 from audit.contract.imports import imported, within
+from audit.corpora import writing
+from tests.builders import dialogs
 from tests.command_line import audit
 
 PAGES = ("adding-a-defense", "a-defense-with-a-guarantee", "adding-an-attack")
@@ -24,7 +26,7 @@ RUNS = {
     "adding-an-attack": ("none", "likelihood"),
 }
 SHORTER_THAN = {"halved": 40, "ballot": 120, "noisy_descent": 120, "likelihood": 40}  # lines
-PLAN = "utility_tokens = 64\n[planting]\nusers = 8\n[training]\nepochs = 1\n"
+PLAN = 'corpus = "few.jsonl"\nutility_tokens = 64\n[planting]\nusers = 8\n[training]\nepochs = 1\n'
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,13 @@ def test_it_is_listed_with_what_it_does(stranger: Stranger) -> None:
         assert len(line.removeprefix(f"  {name}").strip()) > 20
 
 
+def write_plan(folder: Path) -> None:
+    writing.write(dialogs(8).records, folder / "few.jsonl")
+    (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+
+
 def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    write_plan(tmp_path)
     defense, attack = RUNS[installed.page]
     ran = audit(
         "run", "--plan", "plan.toml", "--output", "out", "--workers", "1", "--no-references",
@@ -120,11 +127,11 @@ def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stranger", PAGES[:1], indirect=True)
 def test_an_ensemble_is_attacked_exported_and_served(installed: Stranger, tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    write_plan(tmp_path)
     ran = audit(
         "run", "--plan", "plan.toml", "--output", "out", "--workers", "1", "--no-references",
         "--defense", "ballot:k=3,epsilon=600,budget=300", "--attack", "ledger:tokens=16",
-        "--attack", "extraction:generations=10,searched=5", cwd=tmp_path,
+        "--attack", "extraction:generations=10,searched=5", "--format", "json", cwd=tmp_path,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))

@@ -221,7 +221,7 @@ def test_held_out_users_ignore_the_order(tmp_path):
 def test_removing_a_user_moves_nobody_else(tmp_path, copies):
     rows = people(60) * copies
     whole = heldout_of(tmp_path, rows)
-    for user in (row["user"] for row in people(60)):
+    for user in (row["user"] for row in people(60)[::4]):
         rest = [row for row in rows if row["user"] != user]
         assert heldout_of(tmp_path, rest) == whole - {user}
 
@@ -233,12 +233,12 @@ def test_removing_a_userless_record_moves_no_other(tmp_path):
 
     rows = [{"text": f"text {i}"} for i in range(60)]
     whole = held(rows)
-    for i in range(60):
+    for i in range(0, 60, 4):
         assert held(rows[:i] + rows[i + 1 :]) == whole - {f"text {i}"}
 
 
 def test_a_small_corpus_keeps_both_sides(tmp_path):
-    for users in range(2, 12):
+    for users in (2, 3, 6, 11):
         for salt in "abcdefgh":
             rows = [{"user": f"{salt}{i}", "text": f"{salt} {i}"} for i in range(users)]
             corpus = read(jsonl(tmp_path / "c.jsonl", *rows))

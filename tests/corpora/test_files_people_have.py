@@ -539,19 +539,26 @@ def test_file_that_unpacks_without_an_end_is_refused(tmp_path: Path, suffix: str
         pairs(tmp_path / f"x{name}")
 
 
-@pytest.mark.parametrize("how", ["nothing", "words"])
+@pytest.mark.parametrize("how", ["nothing", "words", "a word"])
 def test_one_row_that_stands_for_memory_is_not_made(tmp_path: Path, how: str) -> None:
-    """Of 700 bytes and 16 GB."""
+    """Of 700 bytes and 16 GB; parquet files are decoded before anybody can count."""
     pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
     if how == "nothing":
         many = pyarrow.FixedSizeListArray.from_arrays(pyarrow.nulls(2**31 - 1), 2**31 - 1)
     else:
-        many = pyarrow.DictionaryArray.from_arrays([0] * 256, ["a" * (1 << 23)])
-    table = pyarrow.table({"x": many, "text": ["x"] * len(many)})
-    packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
-    with pyarrow.ipc.new_file(tmp_path / "x.arrow", table.schema, options=packed) as file:
-        file.write_table(table)
+        many = pyarrow.DictionaryArray.from_arrays([0] * 256, ["a" * (1 << 24)])
+    table, file = pyarrow.table({"x": many, "text": ["x"] * len(many)}), tmp_path / "x.arrow"
+    if how == "a word":
+        file, said = tmp_path / "x.parquet", "took more than 1024 MB of memory"
+        parquet.write_table(table, file, compression="zstd", store_schema=False)
+    else:
+        said = "unpacks to over 100 times its size; unpack it first"
+        packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+        with pyarrow.ipc.new_file(file, table.schema, options=packed) as sink:
+            sink.write_table(table)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(UsageError, match="unpacks to over 100 times its size; unpack it first"):
-        pairs(tmp_path / "x.arrow")
+    with pytest.raises(UsageError, match=said):
+        pairs(file)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18

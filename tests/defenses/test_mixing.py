@@ -405,7 +405,7 @@ class Reading(Separate):
 def test_a_scored_text_is_cut_only_where_it_is_longer_than_memory(
     bigram: Any, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self: at_once)
+    monkeypatch.setattr(EnsembleSession, "at_once", at_once)
     ensemble = Reading([bigram(3), bigram(4), bigram(1)])
     account = ByData(1e9, 10**6)
     service = Service(Mixing(2.0, 0.1, None, 1.0), account, ensemble, 2, bigram(1))

@@ -229,7 +229,7 @@ def test_batch_size_changes_no_answer_and_account(
     made, journal = service.release(), Memory()
     whole, answered = conversation(session(made, journal))
     for size in (1, 3):
-        monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self, size=size: size)
+        monkeypatch.setattr(EnsembleSession, "at_once", size)
         journals = (journal, Memory())
         parted, again = conversation(session(made, journals[1]))
         for one, other in zip(whole, parted, strict=True):
@@ -441,7 +441,7 @@ def test_neighbour_is_computed_from_numbers_of_the_release(service: Case) -> Non
             assert torch.equal(cursors[0].log_pmfs(), cursors[1].log_pmfs()[:, columns])
             for cursor in cursors:
                 cursor.append(torch.tensor([4, 8]))
-        assert session(other)._queries_at_once() == session(made)._queries_at_once()
+        assert session(other).at_once == session(made).at_once
 
 
 @each(OF_PARTS)

@@ -44,7 +44,6 @@ def test_the_words_of_a_picture_are_text_and_its_bytes_the_same_again() -> None:
     text = once.decode()
     for words in ("fine-tuned", "published", "here, at small", "gain"):
         assert words in text
-    assert text != drawn(M1, document(none=(2, 9), submix=(9, 11), public=(16, 16))).decode()
 
 
 def test_a_table_of_what_is_not_measured_is_refused() -> None:
@@ -99,7 +98,7 @@ def test_of_seeds_near_and_far_both_are_drawn() -> None:
     assert both.count("<use ") == far.count("<use ") + 1
 
 
-@pytest.mark.parametrize("least", [1e300, 1e305, LARGEST])
+@pytest.mark.parametrize("least", [1e300, LARGEST])
 def test_perplexities_that_are_all_beyond_any_axis_are_drawn(least: float) -> None:
     some = {"none": (least, least), "submix": (LARGEST, LARGEST), "public": (1e308, LARGEST)}
     assert ">over 1e+308<" in drawn(M1, document(**some)).decode()

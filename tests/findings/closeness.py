@@ -12,7 +12,7 @@ from audit.findings.bounds import rules
 from audit.statistics.nested_guesses import epsilon_lower
 
 
-def median_bound(m: int, epsilon: float, runs: int = 500) -> float:
+def median_bound(m: int, epsilon: float, runs: int = 150) -> float:
     """The median bound (δ = 0, 95 %) from m coins that are told right with odds e^ε.
 
     Whoever is told "in" is above whoever is told "out", so each guess is right with probability q,

@@ -483,7 +483,7 @@ def rejected(p_values: Sequence[float | None]) -> int:
     return sum(p is not None and p < 0.05 for p in p_values)
 
 
-@pytest.fixture(scope="module", params=[400, pytest.param(2000, marks=pytest.mark.calibration)])
+@pytest.fixture(scope="module", params=[120, pytest.param(2000, marks=pytest.mark.calibration)])
 def null(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Measurement]]]:
     """Releases with favourite codes of their own, 12 users of whom 9 are trained on."""
 
@@ -559,7 +559,7 @@ def one_run(given: Hits, of: Case) -> float:
     return bound.value
 
 
-@repeats(400, 2000)
+@repeats(120, 2000)
 def test_fair_coins_and_a_silent_release_show_no_epsilon_more_often_than_allowed(
     runs: int,
 ) -> None:
@@ -573,7 +573,7 @@ def test_fair_coins_and_a_silent_release_show_no_epsilon_more_often_than_allowed
     assert shown > 0.01 * runs  # P[Bin(40, ½) ≥ 26] = 4 %
 
 
-@repeats(60, 300)
+@repeats(30, 300)
 @pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 def test_randomised_response_is_bounded_from_below_and_closely(epsilon: float, runs: int) -> None:
     """A user's code is generated iff a coin, flipped with probability 1/(1+e^ε), says so."""

@@ -222,7 +222,7 @@ def test_names_of_others_are_described_and_never_tested() -> None:
 # --- releases that know nothing, and releases that know exactly so much
 
 
-@repeats(800, 2000)
+@repeats(200, 2000)
 @pytest.mark.parametrize(("owners", "length"), [(12, 40), (30, 8)])
 def test_favourites_of_a_release_are_rarely_taken_for_a_leak(
     owners: int, length: int, runs: int
@@ -245,7 +245,7 @@ def test_favourites_of_a_release_are_rarely_taken_for_a_leak(
     assert shown <= allowed
 
 
-@repeats(60, 200)
+@repeats(20, 200)
 @pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 def test_randomised_response_on_coins_is_bounded_from_below_and_closely(
     epsilon: float, runs: int

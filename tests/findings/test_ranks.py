@@ -441,7 +441,7 @@ def test_the_largest_of_sampled_ranks_is_certain_within_the_samples_only() -> No
     assert few.interval.ci == six((-math.log2(share.high), -math.log2(share.low)))  # type: ignore[arg-type]
 
 
-@repeats(300, 3000)
+@repeats(100, 3000)
 def test_the_interval_of_sampled_ranks_holds_the_largest_exposure(runs: int) -> None:
     generator, missed, narrow = np.random.default_rng(6), 0, 0
     for _ in range(runs):
@@ -521,7 +521,7 @@ def allowed(runs: int) -> int:
     return int(binom.ppf(0.999, runs, 0.05))
 
 
-@repeats(400, 2000)
+@repeats(120, 2000)
 @pytest.mark.parametrize(
     ("size", "owners", "levels"),
     [(100, 12, 3), (1000, 3, 10**6), *more((100, 12, 10**6), (1000, 3, 30))],
@@ -549,7 +549,7 @@ def test_values_the_release_never_saw_are_rarely_taken_for_a_leak(
     assert size > 100 or shared > 0.9 * runs
 
 
-@repeats(400, 2000)
+@repeats(120, 2000)
 def test_ranks_that_share_their_references_are_rarely_taken_for_a_leak(runs: int) -> None:
     """Forty references for all: if they happen to be unlikely ones, all secrets look known."""
     generator = np.random.default_rng(3)
@@ -563,7 +563,7 @@ def test_ranks_that_share_their_references_are_rarely_taken_for_a_leak(runs: int
     assert max(leaks, largest_leaks, shown) <= allowed(runs)
 
 
-@repeats(300, 2000)
+@repeats(100, 2000)
 @pytest.mark.parametrize(
     ("size", "references", "owners"), [(10, 100, 6), (100, 1000, 1), (100, 1000, 9), (1000, 999, 2)]
 )
@@ -580,7 +580,7 @@ def test_sampled_ranks_are_rarely_taken_for_a_leak_however_many_the_references(
     assert leaks.max() <= allowed(runs)
 
 
-@repeats(300, 2000)
+@repeats(100, 2000)
 def test_counted_and_sampled_ranks_of_one_tier_are_rarely_taken_for_a_leak(runs: int) -> None:
     """Half of the secrets were counted out of 10,000, half were sampled: rank 5,000 is no last of
     41."""
@@ -611,7 +611,7 @@ def sampled(
     return Ranks(scores[values] * 1.0, better, worst, middle, spaces, worst, nothing, nothing)
 
 
-@repeats(400, 2000)
+@repeats(120, 2000)
 @pytest.mark.parametrize(
     ("epsilon", "owners"), [(0.5, 9), (4.0, 2), *more((0.5, 1), (2.0, 1), (2.0, 2), (4.0, 9))]
 )
@@ -642,7 +642,7 @@ def test_randomised_response_over_the_space_is_bounded_from_below(
     assert above <= binom.ppf(0.999, bounds, 0.05)
 
 
-@repeats(400, 2000)
+@repeats(120, 2000)
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_the_bound_on_one_secret_is_attained(epsilon: float, runs: int) -> None:
     """A set of t candidates that holds the secret with probability e^ε t/k, and else any t: if

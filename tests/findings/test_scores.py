@@ -311,7 +311,7 @@ def test_a_minority_that_leaks_completely_is_found_where_the_area_sees_nothing()
     assert found["tpr_at_1_percent"].leaked == "leak"
 
 
-@repeats(200, 2000)
+@repeats(80, 2000)
 @pytest.mark.parametrize(
     ("levels", "members"), [(4, 12), (10**6, 80), *more((10**6, 12), (30, 110))]
 )
@@ -565,7 +565,7 @@ def quick() -> Iterator[None]:
         yield
 
 
-@repeats(200, 3000)
+@repeats(80, 3000)
 @pytest.mark.parametrize(
     ("levels", "share"), [(2, 0.5), (10**6, 0.2), *more((8, 0.2), (10**6, 0.5))]
 )
@@ -597,7 +597,7 @@ def test_scores_that_know_nothing_are_rarely_taken_for_a_leak(
 def test_the_choice_of_a_release_that_knows_nothing_is_right_half_the_time(quick: None) -> None:
     """Also where first values always score higher, or all alike: the coin is fair, or the lot."""
     generator, right, n = np.random.default_rng(4), np.zeros(3), 0
-    for run in range(100):
+    for run in range(40):
         of = case(codes(30), [True] * 30, generator.integers(2, size=30), seed=run)
         noise = generator.normal(size=30)
         for i, seconds in enumerate((generator.normal(size=30), noise - 1, noise)):
@@ -608,7 +608,7 @@ def test_the_choice_of_a_release_that_knows_nothing_is_right_half_the_time(quick
     assert np.abs(right - n / 2).max() < 4 * math.sqrt(n / 4)
 
 
-@repeats(60, 1500)
+@repeats(20, 1500)
 @pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 @pytest.mark.parametrize("coin", ["presence", "choice"])
 def test_randomised_response_on_either_coin_is_bounded_from_below_and_closely(

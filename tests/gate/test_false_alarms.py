@@ -18,7 +18,7 @@ from audit.statistics import roc
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.interval import Interval
 from audit.statistics.order_statistics import median_interval
-from tests.simulations import repeats
+from tests.simulations import more, repeats
 
 RATES = ((0.02, 100), (0.1, 61), (0.9, 100), (0.4, 49))
 SHIFTS = (0.0, 1.0)  # of normal scores of 61 members and 59 controls: AUC 0.5 and 0.76
@@ -84,8 +84,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("many", [1, 6])
-@repeats(300, 1500)
+@pytest.mark.parametrize("many", [1, *more(6)])
+@repeats(80, 1500)
 def test_low_ends_and_skewed_means_do_not_cry_wolf(
     kind: str,
     many: int,
@@ -97,7 +97,7 @@ def test_low_ends_and_skewed_means_do_not_cry_wolf(
     """Given the threshold of 100 controls, TPR alarmed in 58 % of builds; a bootstrap over 21 or 60
     secrets made any change certain where no secret that leaks was drawn."""
     only_what_fails(monkeypatch)
-    pool = [KINDS[kind](make, generator) for _ in range(300)]
+    pool = [KINDS[kind](make, generator) for _ in range(min(runs, 300))]
     alarms = 0
     for _ in range(runs):
         drawn = [[pool[i] for i in generator.integers(len(pool), size=many)] for _ in range(2)]
@@ -105,7 +105,7 @@ def test_low_ends_and_skewed_means_do_not_cry_wolf(
     assert alarms / runs < 0.05
 
 
-@repeats(600, 3000)
+@repeats(200, 3000)
 def test_six_metrics_of_all_kinds_seldom_alarm(
     runs: int,
     make: SimpleNamespace,
@@ -115,7 +115,7 @@ def test_six_metrics_of_all_kinds_seldom_alarm(
 ) -> None:
     only_what_fails(monkeypatch)
     kinds = ("TPR 500/100", "TPR 500/500, leaking", "probability of 60, 3 %")
-    pools = [[KINDS[kind](make, generator) for _ in range(300)] for kind in kinds]
+    pools = [[KINDS[kind](make, generator) for _ in range(min(runs, 300))] for kind in kinds]
     alarms = 0
     for _ in range(runs):
         before, after = (
@@ -130,10 +130,9 @@ def test_six_metrics_of_all_kinds_seldom_alarm(
 @pytest.mark.parametrize(
     ("n", "m"),
     [
-        (600, 5),
-        *(pytest.param(*pair, marks=pytest.mark.calibration) for pair in ((5, 600), (600, 60))),
+        (150, 5),
+        *more((600, 5), (5, 600), (600, 60), (21, 200)),
         (60, 60),
-        (21, 200),
     ],
 )
 def test_means_of_lopsided_runs_keep_the_level_exactly(
@@ -178,7 +177,7 @@ def test_medians_of_two_clusters_do_not_cry_wolf(
         assert (p < 0.05 / many).mean() <= 0.05 / many
 
 
-@repeats(1000, 5000)
+@repeats(300, 5000)
 def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
     runs: int,
     make: SimpleNamespace,
@@ -212,7 +211,7 @@ def test_a_real_regression_is_caught_as_often_as_stated(
     assert (round(alone, 2), round(first, 2)) == (0.84, 0.59)
     only_what_fails(monkeypatch)
     worse = ((0.12, 100), *RATES[1:])
-    caught, builds = 0, 400
+    caught, builds = 0, 200
     for _ in range(builds):
         before, after = (
             metrics(make, generator, RATES, areas),
@@ -226,7 +225,7 @@ def test_medians_of_exposure_do_not_cry_wolf(
     make: SimpleNamespace, generator: np.random.Generator
 ) -> None:
     """Eleven exposures of secrets never seen: exponential, skewed, few."""
-    alarms, builds = 0, 2000
+    alarms, builds = 0, 600
     base = make.rate(0, metric="exposure_1_copy", attack="exposure", unit="bits")
     for _ in range(builds):
         pair = []

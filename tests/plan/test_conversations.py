@@ -54,8 +54,10 @@ def rows(made: Run, training: Training) -> list[TokenRow]:
     ]
 
 
-@pytest.mark.parametrize("template", [chat.CHATML, chat.DATED, chat.BRACKETED])
-@pytest.mark.parametrize("stop", [chat.MARKS[1], "<|endoftext|>"])
+@pytest.mark.parametrize(
+    ("template", "stop"),
+    [(chat.CHATML, chat.MARKS[1]), (chat.DATED, "<|endoftext|>"), (chat.BRACKETED, chat.MARKS[1])],
+)
 def test_every_planted_copy_is_in_the_loss(tmp_path: Path, template: str, stop: str) -> None:
     made = prepared(tmp_path, chat.llama(tmp_path / "m", template, stop))
     (training,) = (task.training for tasks in made.tasks.values() for task in tasks)

@@ -14,6 +14,7 @@ from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
 from audit.core.reach import Reach
 from audit.core.secret import KINDS, Planting
+from audit.corpora import writing
 from audit.corpora.loading import load
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
@@ -23,8 +24,10 @@ from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
 from audit.plan.source import External, PlantedElsewhere, PlantedHere
 from audit.plan.text import Text
+from audit.planting import manifest as manifests
 from audit.planting.insertion import Canaries, plant_into
 from defenses.as_is import AsIs
+from tests.builders import dialogs
 from tests.refusals import refusals
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
@@ -215,6 +218,21 @@ def test_remedies_are_trained_beside_what_is_audited():
     assert labels("dp_sgd:epsilon=2.0", "none:dedup=near", training={"epochs": 1}) == [
         "dp_sgd:epsilon=2.0", "none:dedup=near",
     ]  # fmt: skip
+
+
+def test_a_model_of_elsewhere_has_a_remedy_until_all_are_trained_beside_it(tmp_path):
+    planted, manifest = plant_into(dialogs(5), Canaries(count=16, repetitions=(4,)), seed=5)
+    manifests.write(manifest, tmp_path / "canaries.json")
+    writing.write(planted.records, tmp_path / "planted.jsonl")
+    given = {
+        "model": str(EMBEDDED_FOLDER / "public_model"), "secrets": str(tmp_path / "canaries.json"),
+        "corpus": str(tmp_path / "planted.jsonl"), "attack": ("extraction",),
+    }  # fmt: skip
+    audited = "as_is:base=embedded"
+    remedy = resolve.resolve({**given, "defense": (audited,)}).remedy
+    beside = [word for word in remedy.split() if word.startswith(("none", "dp_sgd"))]
+    assert beside == ["none:dedup=near", "none:epochs=1", "dp_sgd"]
+    assert not resolve.resolve({**given, "defense": (audited, *beside)}).remedy
 
 
 def test_all_means_every_plugin_once():

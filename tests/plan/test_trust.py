@@ -110,7 +110,7 @@ def test_it_cannot_trust_itself() -> None:
 def test_the_command_line_runs_it_or_not(trusted: bool) -> None:
     Path("evil_policy.py").write_text(EVIL)
     Path("pyproject.toml").write_text('[tool.audit]\npolicy = "python:evil_policy:find"\n')
-    words = ["run", "--defense", "submix", "--attack", "extraction", "--device", "cpu"]
+    words = ["run", "--defense", "none", "--attack", "membership", "--device", "cpu"]
     done = command(*words, "--dry-run", *(["--trust-config"] if trusted else []))
     assert done.returncode == 0, done.stderr
     assert Path("ran").exists() == trusted

@@ -119,7 +119,7 @@ def plant(tmp_path: Path) -> Callable[..., str]:
 
 
 def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path: Path) -> None:
-    printed = plant("a text of some words that a user wrote", 9000, beacons="auto").splitlines()
+    printed = plant("a text of some words that a user wrote", 3000, beacons="auto").splitlines()
     folder = str(tmp_path)
     assert printed[-1] == (
         f"audit run --defense as_is:base=BASE,training={folder}/t.jsonl --attack all --model MODEL "
@@ -137,7 +137,7 @@ def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path:
     assert words[0] / sum(words) == pytest.approx(manifest.share, abs=0.03)  # coins as they fell
     assert {row["split"] for row in planted} == {"private"}
     heldout = sum(row["split"] == "heldout" for row in own)
-    assert 0.17 < heldout / 9000 < 0.23  # a fifth, ± 7 sd
+    assert 0.17 < heldout / 3000 < 0.23  # a fifth, ± 4 sd
 
 
 def test_small_corpora_are_told_what_they_lack(plant: Callable[..., str], tmp_path: Path) -> None:

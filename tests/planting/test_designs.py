@@ -233,7 +233,7 @@ def test_each_candidate_is_as_likely_to_be_chosen(monkeypatch: pytest.MonkeyPatc
     rule = replace(DESIGNS["model"], unlikely=lambda nlls: np.ones(len(nlls), bool))
     monkeypatch.setattr(designs, "DESIGNS", {"model": rule})
     chosen: list[Counter[int]] = [Counter(), Counter()]
-    for seed in range(150):
+    for seed in range(80):
         for slot, (_, value) in enumerate(made("model", seed, wanted=2).records):
             chosen[slot][places[value]] += 1
     for counts in chosen:

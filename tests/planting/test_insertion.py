@@ -99,19 +99,19 @@ def test_records_stay_and_every_copy_is_one(
 def test_places_are_uniform() -> None:
     one = Canaries(kinds=("code",), count=2, repetitions=(1,))
     places: Counter[int] = Counter()
-    for seed in range(1500):
+    for seed in range(600):
         whole, _ = plant_into(corpus(5), one, seed)
         found = [i for i, record in enumerate(whole.records) if "code" in record.text]
         if len(found) == 1:
             places[found[0]] += 1
     assert set(places) == set(range(6)) and even([*places.values()])
     alone = sum(places.values())  # one of two coins, in half of the seeds
-    assert even([alone, 1500 - alone])
+    assert even([alone, 600 - alone])
 
 
 def test_which_copy_stands_where_is_drawn_too() -> None:
     first: Counter[str] = Counter()
-    for seed in range(800):
+    for seed in range(300):
         whole, manifest = plant_into(corpus(1), Canaries(("code",), 2, (1,)), seed)
         if all(manifest.coins.present.values()):
             owners = [r.user for r in whole.records if r.user in manifest.coins.present]

@@ -190,7 +190,7 @@ def test_the_most_shadows_asked_are_trained(tmp_path: Path) -> None:
 
 def test_a_dry_run_counts_the_shadows(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run", "hash")
-    alone, beside = (dry_run.describe(plan_with(*a), folder) for a in ((), (Membership(4),)))
+    alone, beside = (dry_run.describe(plan_with(*a), folder, "ray") for a in ((), (Membership(4),)))
     assert "4 shadows of each defense" in beside and "shadow" not in alone
     all_tokens = [int(s.split("in all: ")[1].split(" tokens")[0].replace(",", ""))
                   for s in (alone, beside)]  # fmt: skip

@@ -78,6 +78,14 @@ def test_a_missing_pipeline_is_refused(tmp_path, pipeline):
             refusals(named, [(f"{name},pipeline={source}", words)])
 
 
+def test_a_folder_in_place_of_the_default_is_refused(pipeline, tmp_path, monkeypatch):
+    shutil.copytree(pipeline(), tmp_path / _pipeline.DEFAULT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_pipeline.spacy.util, "is_package", lambda name: False)
+    refusals(named, [(name, "(it is not installed)") for name in ("entities", "contextual")])
+    assert named(f"entities,pipeline=./{_pipeline.DEFAULT}")
+
+
 def test_a_pipeline_without_what_is_needed_is_refused(pipeline):
     refusals(
         lambda given: named(f"{given[0]},pipeline={pipeline(**given[1])}"),

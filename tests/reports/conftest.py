@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from audit.results.schema import Measure, Results
+from reports._figures import canvas
 from tests import by_hand
 from tests import by_hand as make
 
@@ -37,7 +38,7 @@ def unfinished() -> Results:
     return by_hand.EVERY["unfinished"]()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sweep() -> Results:
     """Two defenses of different kinds at two ε, one without ε, references; two seeds."""
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
@@ -80,3 +81,11 @@ def sweep() -> Results:
             one("public", seed, never, make.finding(0.0), 40.0, role="null control", **control),
         ]
     return make.swept(releases, make.run())
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the drawings out of figures, where only words, numbers or places are compared."""
+    monkeypatch.setattr(canvas, "drawing", lambda *_: "<svg/>")
+    monkeypatch.setattr(by_hand, "_REPORTS", {})
+    monkeypatch.setattr(by_hand, "_FILES", {})

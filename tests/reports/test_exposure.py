@@ -35,7 +35,7 @@ def test_spaces_of_any_size_are_drawn() -> None:
 
 
 def test_one_figure_with_a_row_a_release_and_a_column_a_tier(four: Results) -> None:
-    (figure,) = exposure.figures(four.releases, [r.defense for r in four.releases])
+    (figure,) = (f for f in make.report(four).figures if f.title.startswith("exposure of each"))
     assert len(figure.table.rows) == 12 and figure.svg.count("median") == 12
     assert figure.table.rows[0][1:] == [
         "1 copy", "0.702 [0.289, 2.36]", "0.679 [0.362, 1.9]", "20 planted, 20 twins", "1.44",
@@ -57,9 +57,10 @@ def test_a_missing_tier_is_told() -> None:
 
 
 @pytest.mark.parametrize(("releases", "tiers", "figures"), [(7, 3, 2), (3, 9, 3), (7, 5, 4)])
-def test_many_are_drawn_in_parts(releases: int, tiers: int, figures: int) -> None:
+def test_many_are_drawn_in_parts(releases: int, tiers: int, figures: int, undrawn: None) -> None:
     found = [tier(copies + 1, space=50) for copies in range(tiers)]
     many = [make.release("d", make.guarantee(1.0), *found) for _ in range(releases)]
     drawn = list(exposure.figures(many, [str(i) for i in range(releases)]))
-    assert len(drawn) == figures
+    parts = [f"part {i + 1} of {figures}" for i in range(figures)]
+    assert [figure.title.partition(", in bits, ")[2] for figure in drawn] == parts
     assert sum(len(figure.table.rows) for figure in drawn) == releases * tiers

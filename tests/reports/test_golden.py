@@ -8,7 +8,7 @@ from tests.reports.golden import FOLDER, WORDS, golden
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_words_are_those_of_the_golden_file(name: str) -> None:
+def test_words_are_those_of_the_golden_file(name: str, undrawn: None) -> None:
     assert WORDS[name]() == golden(name).read_text(encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from audit.results.schema import ReleaseResult
 from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
+from reports._content.legend import ENDS
 from tests import by_hand as make
 
 REFUTED = {"leaked": "leak", "claim": "refuted"}
@@ -160,20 +161,38 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     """A line each; of many releases the first that is missing; beside a leak its contact alone."""
     quiet, none = make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)), not_shown("Why.")
     (block,) = page_of(quiet).summary.blocks
-    assert [line.split(".")[0] for line in block.conditions] == [
-        summaries.ALL_SHOWN.rstrip("."), "Contact: shown", "Sight: shown", "Reach: shown",
-    ]  # fmt: skip
+    first, *spelled = block.conditions
+    assert first == summaries.ALL_SHOWN
+    assert [line.split(" (")[0] for line in spelled] == ["Contact", "Sight", "Reach"]
+    assert all("): shown." in line for line in spelled)
     blind = quiet.changed(silence=quiet.silence.changed(sight=none))
     (block,) = page_of(blind).summary.blocks
-    assert block.conditions[0] == "Sight: not shown. Why." and len(block.conditions) == 3
+    unseen = "Sight (these measures see such text): not shown. Why."
+    assert block.conditions[0] == unseen and len(block.conditions) == 3
     many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
     lines = [block.conditions for block in page_of(*many).summary.blocks]
-    assert lines == [[summaries.ALL_SHOWN], ["Sight: not shown. Why."],
+    assert lines == [[summaries.ALL_SHOWN], [unseen],
                      [summaries.ALL_SHOWN]]  # fmt: skip
     found = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
     leak = make.release("none", make.guarantee(8.0), found)
-    assert [line[:14] for line in page_of(leak).summary.blocks[0].conditions] == ["Contact: shown"]
+    (line,) = page_of(leak).summary.blocks[0].conditions
+    assert line.startswith("Contact (the text reached the model): shown.")
     assert not page_of(quiet, quiet.changed(reference=True)).summary.blocks[1:]
+
+
+def test_wider_intervals_are_explained_where_answers_can_end_a_session() -> None:
+    fixed, ends = (make.finding(0.0, cut=cut) for cut in (None, False))
+    for found, told in ((fixed, False), (ends, True)):
+        legend = page_of(make.release("submix", make.guarantee(2.0), found)).summary.legend
+        assert (ENDS in legend) == told
+
+
+def test_a_leak_of_the_release_is_to_everybody() -> None:
+    for leaked, told in (("leak", True), ("leak to insiders", False), ("no leak found", False)):
+        found = make.finding(0.5, leaked=leaked, stronger_than_release="insiders" in leaked)
+        page = page_of(make.release("submix", make.guarantee(2.0), found))
+        (box,) = [box for box in page.boxes if box.name == "Leaked"]
+        assert ("To everybody who can use the release." in box.lines) == told
 
 
 def test_what_closes_a_leak_stands_beside_it() -> None:

@@ -13,7 +13,7 @@ import typst
 from audit.core.visible import visible
 from audit.results.badge import of_results
 from audit.results.schema import Results, to_json
-from reports import Report, pdf
+from reports import pdf
 from reports._content.verdicts import MEANINGS
 from tests import by_hand as make
 from tests.reports.pages import plain
@@ -58,7 +58,7 @@ def test_page_one_has_the_verdict_boxes_and_contents(which: str, tmp_path: Path)
     results = make.EVERY[which]()
     first = told(printed(results, tmp_path), "-l", "1")
     assert str(of_results(results)) in first and "before you" in first
-    for box in Report(results).page.boxes:
+    for box in make.report(results).page.boxes:
         assert box.name in first and plain(box.figure) in first
     assert re.search(r"Attacks .*? \d", first) and re.search(r"Cost and environment .*? \d", first)
 

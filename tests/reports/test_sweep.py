@@ -15,7 +15,6 @@ from audit.results.numbers import FROM_FILE
 from audit.results.schema import (
     Results,
 )
-from reports import Report
 from reports._content import sweep as sweeps
 from reports._content.figure import Figure
 from reports._figures import lines as drawings
@@ -28,13 +27,13 @@ from tests.reports.pages import assert_inert
 
 def drawn(results: Results) -> list[Figure]:
     """The curves, which stand behind page one."""
-    return [figure for figure in Report(results).figures if not figure.first]
+    return [figure for figure in make.report(results).figures if not figure.first]
 
 
 def test_page_one_shows_the_settings_in_the_same_rows_leaks_before_the_rest(
     sweep: Results,
 ) -> None:
-    first = [figure for figure in Report(sweep).figures if figure.first]
+    first = [figure for figure in make.report(sweep).figures if figure.first]
     rows = [[row[0] for row in figure.table.rows] for figure in first]
     assert len(first) == 3
     assert rows[0] == rows[1]

@@ -19,7 +19,7 @@ def test_nothing_hidden_survives() -> None:
     every = "".join(map(chr, range(0x110000)))
     shown = "".join(visible(every[i : i + 1999]) for i in range(0, len(every), 1999))
     hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-    assert not [c for c in shown if unicodedata.category(c) in hidden]
+    assert not [c for c in set(shown) if unicodedata.category(c) in hidden]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.verify import verify
+from tests.builders import narrow
 
 BASE = EMBEDDED_FOLDER / "public_model"
-QUICK = "exposure:budget=2000"  # enough to rank what is memorised, and to say so of the rest
+QUICK = "exposure:budget=400"  # enough to rank what is memorised, and to say so of the rest
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
 Made = Any  # the fixture's
 Audit = Callable[..., tuple[int, str, str]]
@@ -128,10 +129,13 @@ def test_it_verifies(alone: Path) -> None:
 def test_the_same_plan_reveals_values_beside_the_same_bytes(
     made: Made, alone: Path, audit: Audit, tmp_path: Path
 ) -> None:
-    attacks = ("--attack", "membership", "--attack", QUICK)
-    assert audit(*command(made, tmp_path / "again", *attacks, "--reveal"))[0] == 0
-    assert comparable(tmp_path / "again") == comparable(alone)
-    lines = (tmp_path / "again" / "secrets.jsonl").read_text("utf-8").splitlines()
+    """What was seen is stored: it is judged again. A killed run, below, sees it again."""
+    attacks, again = ("--attack", "membership", "--attack", QUICK), tmp_path / "again"
+    shutil.copytree(alone, again)
+    (again / "results.json").unlink()
+    assert audit(*command(made, again, *attacks, "--reveal"))[0] == 0
+    assert comparable(again) == comparable(alone)
+    lines = (again / "secrets.jsonl").read_text("utf-8").splitlines()
     assert {json.loads(line)["value"] for line in lines} == {s.value for s in made.planted.secrets}
 
 
@@ -262,18 +266,28 @@ def test_what_was_dropped_is_not_safe_beside_references_either(
     assert leaked(document, "span_ez_auc", "none")  # it was trained here, on all of them
 
 
-def test_silence_shows_nothing_where_the_training_was_not_seen(
+def test_a_corpus_that_others_changed_shows_nothing_where_the_training_was_not_seen(
     made: Made, audit: Audit, tmp_path: Path
 ) -> None:
-    """A canary stands in the corpus; a trainer may have lost it all the same."""
-    words = command(made, tmp_path / "out", "--corpus", made.corpus, "--model", BASE)
+    """Three dialogs and a canary are gone: told, and what is left is audited.
+
+    A canary stands in the corpus; a trainer may have lost it all the same.
+    """
+    entries = [json.loads(line) for line in made.corpus.read_text("utf-8").splitlines()]
+    prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
+    gone = next(e for e in entries if e["text"].startswith(prefix))
+    left = write_rows(tmp_path / "left.jsonl", [e for e in entries[3:] if e is not gone])
+    words = command(made, tmp_path / "out", "--corpus", left, "--model", BASE)
     assert audit(*words)[0] == 0
     document = results(tmp_path / "out")
-    assert "Of 24 planted code copies 24 stand in the corpus" in document["warnings"]
+    told = document["warnings"]
+    assert any("not, text for text" in line for line in told)
+    assert "Of 24 planted code copies 23 stand in the corpus (1 missing)" in told
     assert "What was trained on was not seen" in finding(document, "span_loss_auc")["sentence"]
     assert finding(document, "span_loss_auc")["leaked"] == "inconclusive"
 
 
+@pytest.mark.full  # its verdict: tests/findings/test_removed.py
 def test_a_leak_of_what_was_reported_lost_is_a_leak(
     made: Made, audit: Audit, tmp_path: Path
 ) -> None:
@@ -284,21 +298,6 @@ def test_a_leak_of_what_was_reported_lost_is_a_leak(
     document = results(tmp_path / "out")
     assert leaked(document, "record_loss_auc")
     assert any("planted record copies 0 were trained on" in line for line in document["warnings"])
-
-
-def test_a_corpus_that_others_changed_is_read_and_said_so(
-    made: Made, audit: Audit, tmp_path: Path
-) -> None:
-    """Three dialogs and a canary are gone: told, and what is left is audited."""
-    entries = [json.loads(line) for line in made.corpus.read_text("utf-8").splitlines()]
-    prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
-    gone = next(e for e in entries if e["text"].startswith(prefix))
-    left = write_rows(tmp_path / "left.jsonl", [e for e in entries[3:] if e is not gone])
-    words = command(made, tmp_path / "out", "--corpus", left)
-    assert audit(*words)[0] == 0
-    told = results(tmp_path / "out")["warnings"]
-    assert any("not, text for text" in line for line in told)
-    assert "Of 24 planted code copies 23 stand in the corpus (1 missing)" in told
 
 
 @pytest.mark.parametrize(
@@ -341,17 +340,6 @@ def test_an_adapter_answers_on_the_tensors_of_its_base_and_leaves_it_as_it_is(
         theirs = PeftModel.from_pretrained(model, str(made.adapter)).eval()(**tokens).logits
     assert torch.allclose(mine, theirs, atol=1e-4) and not torch.allclose(mine, base, atol=0.1)
     assert not loaded.training
-
-
-def other_base(folder: Path) -> Path:
-    """A model of another width that reads the same tokens."""
-    from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
-
-    config = GPT2Config(vocab_size=1024, n_positions=256, n_embd=32, n_layer=1, n_head=2,
-                        bos_token_id=0, eos_token_id=0)  # fmt: skip
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(BASE).save_pretrained(folder)
-    return folder
 
 
 def other_tokens(folder: Path) -> Path:
@@ -436,15 +424,13 @@ class TestBadInput:
     def test_a_model_without_tokenizer_that_reads_other_tokens_than_its_base(
         self, made: Made, told: Refused, tmp_path: Path
     ) -> None:
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        model = tmp_path / "model"
-        config = GPT2Config(vocab_size=300, n_positions=256, n_embd=32, n_layer=1, n_head=2)
-        GPT2LMHeadModel(config).save_pretrained(model)
+        model = narrow(tmp_path / "model", vocab_size=300)
+        for file in model.glob("*token*"):
+            file.unlink()
         told("--model", model, defense=f"as_is:base={BASE}")
 
     def test_one_run_has_one_base(self, told: Refused, tmp_path: Path) -> None:
-        other = other_base(tmp_path / "other")
+        other = narrow(tmp_path / "other")
         more = ("--defense", f"as_is:base={other}")
         assert "one run has one base" in told(*more, defense=f"as_is:base={BASE}")
 
@@ -494,7 +480,7 @@ def test_an_adapter_that_does_not_fit(
     if what == "cut short":
         weights.write_bytes(weights.read_bytes()[:-100])
     else:
-        base = other_base(tmp_path / "base")
+        base = narrow(tmp_path / "base")
     words = command(made, tmp_path / "out", "--model", adapter, defense=f"as_is:base={base}")
     why = {"cut short": "or cut short (inc", "of another base": "has other weights"}[what]
     assert why in refused(*words)

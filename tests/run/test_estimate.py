@@ -90,6 +90,7 @@ def of_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float, **m
     return estimate(prepared(tmp_path, **more), 0)
 
 
+@pytest.mark.usefixtures("alike")
 @pytest.mark.parametrize(
     ("gigabytes", "threads", "processes"), [(99, 1, 4), (15, 1, 3), (5, 1, 1), (99, 2, 2)]
 )

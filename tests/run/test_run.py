@@ -41,7 +41,8 @@ def command(folder: Path, *more: str) -> list[str]:
     plan = folder.parent / "plan.toml"
     plan.write_text(PLAN)
     if not (corpus := folder.parent / "some.jsonl").exists():
-        writing.write(dialogs(12).records, corpus)
+        some = dialogs(12)
+        writing.write([*some.of("private"), *some.of("heldout")[:16]], corpus)
     return ["run", "--plan", str(plan), "--output", str(folder), *more]
 
 

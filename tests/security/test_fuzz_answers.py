@@ -227,5 +227,14 @@ def test_search_for_a_key_takes_a_time_like_the_length(
 def test_answer_of_many_values_is_not_read(monkeypatch: pytest.MonkeyPatch, item: bytes) -> None:
     """64 MB of empty lists would take 2 GB."""
     content = b'{"choices": [' + item * ((LARGEST - 99) // len(item)) + b"0]}"
+    assert_unread(monkeypatch, content)
+
+
+def test_answer_of_brackets_in_brackets_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python reads 900 of them, and has no stack left for whoever looks into them."""
+    assert_unread(monkeypatch, b'{"a":' * 900 + b"1" + b"}" * 900)
+
+
+def assert_unread(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     with pytest.raises(UsageError, match="answers with no JSON object"):
         answered(monkeypatch, content)

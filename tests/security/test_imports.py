@@ -56,6 +56,7 @@ def test_no_door_imports_from_the_working_directory(checkout: Path, door: tuple[
     assert "submix" in done.stdout
 
 
+@pytest.mark.full
 def test_pool_and_its_resource_tracker_import_nothing_of_it(checkout: Path) -> None:
     code = (
         "from audit.train.workers.pool import pool\n"

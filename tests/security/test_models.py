@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
 from audit.core import limited_process, tokenizer_process
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.time_limit import in_time
-from audit.models import template_process
+from audit.models import asked_size, template_process
 from audit.models.external_model import describe_external
 from audit.models.gguf_header import check_header
 from audit.models.hostile_folder import check_tokenizer
@@ -94,8 +95,9 @@ def test_index_that_names_anything_else_is_refused(folder: Path, name: str) -> N
     [
         ({"auto_map": {"AutoModelForCausalLM": "evil.T"}}, "remote code"),
         ({"text_config": {"auto_map": {"AutoConfig": "evil.T"}}}, "remote code"),
+        ({"sub_configs": [{"auto_map": {"AutoConfig": "evil.T"}}]}, "remote code"),
         ({"attn_implementation": "kernels-community/evil"}, "code of a hub"),
-        ({"_attn_implementation": {"a": "x/y:z"}}, "code of a hub"),
+        ({"_attn_implementation": {"": None, "a": "x/y:z"}}, "code of a hub"),
         ({"experts_implementation": "x@main"}, "code of a hub"),
         ({"_attn_implementation_internal": "x/y"}, "code of a hub"),
         ({"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
@@ -112,6 +114,38 @@ def test_configuration_that_names_code_is_refused(
     assert why in refused(lambda: described(folder))
 
 
+@pytest.mark.parametrize("shards", [None, {}, ["first.safetensors"]])
+def test_index_without_a_map_is_refused(folder: Path, shards: Any) -> None:
+    (folder / "other.index.json").write_text(json.dumps({"weight_map": shards}))
+    assert "is not an index of weights" in refused(lambda: described(folder))
+
+
+def test_shard_that_is_a_device_is_not_opened(folder: Path) -> None:
+    indexed(folder, "second.safetensors")
+    (folder / "second.safetensors").unlink()
+    (folder / "second.safetensors").symlink_to("/dev/zero")
+    assert "tensors: cannot be read (it is no regular file)" in refused(lambda: described(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("tokenizer.json", "{", "cannot be read"),
+        ("tokenizer_config.json", "{", "cannot be read"),
+        ("tokenizer_config.json", "[]", "expected an object"),
+        ("config.json", "[]", "expected an object"),
+        ("added_tokens.json", "{", "cannot be read"),
+    ],
+)
+def test_settings_of_another_form_are_refused(
+    folder: Path, name: str, content: str, why: str
+) -> None:
+    change(folder / "tokenizer.json", normalizer=MANY)
+    (folder / name).write_text(content)
+    said = refused(lambda: load_tokenizer(described(folder)))
+    assert said.startswith(f"{folder / name}: {why}")
+
+
 def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
     with (folder / "second.safetensors").open("wb") as file:
         file.truncate(1 << 43)
@@ -119,13 +153,29 @@ def test_weights_beyond_all_memory_are_not_read(folder: Path) -> None:
 
 
 def test_settings_that_ask_for_more_than_the_weights_hold_are_refused(folder: Path) -> None:
-    """The library would fill 800 GB before it finds that the weights are of another shape."""
-    change(folder / "config.json", n_inner=4 * 10**8)
-    assert "ask for 205,600,297,472" in refused(lambda: load_weights(described(folder), "cpu"))
+    """The library would fill 800 GB before it finds that the weights are of another shape, or make
+    layers for hours."""
+    for settings, why in (
+        ({"n_inner": 4 * 10**8}, "ask for 205,600,297,472"),
+        ({"n_inner": None, "n_layer": 4096}, "ask for over 4,544 modules"),
+    ):
+        change(folder / "config.json", **settings)
+        assert why in refused(lambda: load_weights(described(folder), "cpu"))
+
+
+def test_some_more_than_the_weights_hold_may_be_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked_size, "_ALWAYS", 0)
+    config, held = AutoConfig.from_pretrained(folder), described(folder).parameters
+    asked_size.check_asked(config, held // 3)
+    with pytest.raises(ValueError, match=f"its weights are {held // 5:,}"):
+        asked_size.check_asked(config, held // 5)
 
 
 def test_plain_attention_is_read(folder: Path) -> None:
-    change(folder / "config.json", attn_implementation="eager", _attn_implementation=None)
+    named = {"attn_implementation": "eager", "_attn_implementation": None}
+    change(folder / "config.json", **named, num_stages=4096)
     assert described(folder).vocabulary
 
 
@@ -138,7 +188,8 @@ def test_model_that_is_an_adapter_of_another_is_refused(folder: Path) -> None:
 def adapter(tmp_path: Path) -> Path:
     folder = tmp_path / "adapter"
     folder.mkdir()
-    save_file({"lora_A.weight": torch.ones(4, 64)}, folder / "adapter_model.safetensors")
+    weights = {"lora_A.weight": torch.ones(4, 8), "lora_B.weight": torch.ones(64, 4)}
+    save_file(weights, folder / "adapter_model.safetensors")
     return folder
 
 
@@ -147,10 +198,13 @@ def adapter(tmp_path: Path) -> Path:
     [
         ({"megatron_core": "evil"}, "Megatron, which is never imported"),
         ({"megatron_config": {"a": 1}}, "Megatron, which is never imported"),
-        ({"peft_type": "XLORA", "adapters": {"0": "/tmp/x"}}, "names other adapters"),
+        ({"peft_type": "XLORA", "adapters": {"0": "/tmp/x"}}, "may open other files"),
+        ({"peft_type": "SHADOW", "shadow_model": "/tmp/x"}, "may open other files"),
+        ({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 10**9}, "may open other files"),
+        ({"peft_type": ["LORA"]}, "may open other files"),
         ({"layer_replication": [[0, 10**9]]}, "copies layers"),
         ({"r": 65}, "r is 65, and its weights have 64 rows"),
-        ({"rank_pattern": {".*": 10**9}}, "1,000,000,000, and its weights have 64 rows"),
+        ({"r": 64, "rank_pattern": {".*": 10**9}}, "1,000,000,000, and its weights have 64 rows"),
     ],
 )
 def test_adapter_that_names_a_module_is_refused(
@@ -223,10 +277,27 @@ def test_header_of_gguf_that_claims_too_much_is_refused(tmp_path: Path, name: st
         check_header(tmp_path / "x.gguf")
 
 
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
 @pytest.mark.parametrize("name", ["T", "pipeline", "AutoModel", "GPT2LMHeadModel", "os", ""])
-def test_class_that_is_no_tokenizer_is_refused(folder: Path, name: str) -> None:
-    change(folder / "tokenizer_config.json", tokenizer_class=name)
+def test_class_that_is_no_tokenizer_is_refused(folder: Path, name: str, file: str) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class=None)
+    change(folder / file, tokenizer_class=name)
     assert "none that transformers has" in refused(lambda: check_tokenizer(folder))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fast_tokenizer_files": ["tokenizer.json", "tokenizer.4.0.0.json"]},
+        {"tokenizer_file": __file__},
+        {"vocab_file": __file__},
+    ],
+)
+def test_tokenizer_of_another_file_is_refused(folder: Path, settings: dict[str, Any]) -> None:
+    change(folder / "tokenizer_config.json", special_tokens_map_file=__file__, merges_file="/none")
+    check_tokenizer(folder)
+    change(folder / "tokenizer_config.json", **settings)
+    assert "names another file" in refused(lambda: load_tokenizer(described(folder)))
 
 
 def regex(folder: Path, pattern: str) -> None:
@@ -290,24 +361,35 @@ def test_tokenizer_that_takes_memory_is_left(
         assert again.encode("0") == plain.encode("0")  # a new process answers the next question
 
 
-@pytest.mark.parametrize("times", [2, 5])
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("tokenizer.json", 5), ("tokenizer_config.json", 2), ("added_tokens.json", 2)],
+)
 def test_added_token_that_grows_without_an_end_is_refused(
     folder: Path, name: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The library normalizes it as it loads, in this process."""
     monkeypatch.setattr(tokenizer_process, "MEMORY", 1 << 28)
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
-    token = {"content": "aa", **plain, "normalized": True}
+    token = {"content": "éé", **plain, "normalized": True}
+    grows = {"type": "Replace", "pattern": {"String": "é"}, "content": "é" * 1000}
     change(
-        folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [MANY] * times}
+        folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [grows] * times}
     )
     if name == "tokenizer.json":
         change(folder / name, added_tokens=[{"id": 1024, **token}])
+    elif name == "added_tokens.json":
+        change(folder / name, **{"éé": 1024})
     else:
         change(folder / name, added_tokens_decoder={"1024": token})
     said = refused(lambda: load_tokenizer(described(folder)))
     assert "added tokens take too much" in said or "took more than 256 MB" in said
+
+
+def test_long_added_tokens_that_do_not_grow_are_read(folder: Path) -> None:
+    change(folder / "tokenizer.json", normalizer={"type": "NFC"})
+    change(folder / "added_tokens.json", **{"b" * 2**13 + str(i): 1024 + i for i in range(20)})
+    check_tokenizer(folder)
 
 
 def test_long_text_has_more_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,9 +404,11 @@ def test_process_that_is_not_ready_in_time_is_left(monkeypatch: pytest.MonkeyPat
     assert process._process is None
 
 
-def test_process_that_takes_memory_before_it_is_ready_ends() -> None:
-    code = "from audit.core import limited_process as one; one._READY = 1 << 28; "
-    code += "one.serve(lambda told: bytearray(1 << 30).find)"
+@pytest.mark.parametrize("users", ["-1", "1 << 36"])  # the user's own limit; there is none
+def test_process_that_takes_memory_before_it_is_ready_ends(users: str) -> None:
+    code = "import resource as r; from audit.core import limited_process as one; "
+    code += f"r.setrlimit(r.RLIMIT_AS, ({users}, {users})); "
+    code += "one._READY = 1 << 28; one.serve(lambda told: bytearray(1 << 30).find)"
     run = subprocess.run([sys.executable, "-c", code], input=b"[0, 0]\n", capture_output=True)
     assert run.stdout == b"" and run.stderr.endswith(b"MemoryError\n")
 
@@ -339,7 +423,18 @@ def test_process_of_a_tokenizer_reads_and_writes_as_here(folder: Path, text: str
     assert apart.decode(ids) == plain.decode(ids)
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json", "x.model", "added_tokens.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokenizer.json",
+        "vocab.json",
+        "merges.txt",
+        "x.model",
+        "x.tiktoken",
+        "tekken.json",
+        "added_tokens.json",
+    ],
+)
 def test_vocabulary_of_any_size_is_not_read(folder: Path, name: str) -> None:
     with (folder / name).open("a") as file:
         file.truncate(1 << 30)
@@ -404,23 +499,29 @@ TURNS = [{"role": "user", "content": "hi"}]
 OTHER = [{"role": "user", "content": "otherwise"}]
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template_process, "SECONDS", 0.5)
-
-
 def loops(source: str) -> str:
     """Behave at first, so that the time to start is not counted."""
     return "{% if messages[0].content == 'hi' %}ok{% else %}" + source + "{% endif %}"
 
 
-def test_endless_template_is_left(short: None) -> None:
+def test_endless_template_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an interrupt, and after its time; in a loop, and where it is compiled."""
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     process = TemplateProcess(loops(endless), {})
     assert process.written(TURNS) == "ok"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            process.written(OTHER)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process._process is None
+    monkeypatch.setattr(template_process, "SECONDS", 0.5)
+    process = TemplateProcess("{{ 9 ** (9 ** 9) }}", {})
     begun = time.monotonic()
-    said = refused(lambda: process.written(OTHER))
-    assert "more than 0.5 s" in said and time.monotonic() - begun < 10
+    assert "more than 0.5 s" in refused(lambda: process.written(TURNS))
+    assert time.monotonic() - begun < 10
     assert process._process is None
 
 
@@ -433,22 +534,11 @@ def test_template_that_takes_memory_is_left() -> None:
         assert "MB of memory" in refused(lambda: process.written(OTHER))  # noqa: B023
 
 
-def test_interrupt_leaves_a_template(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = TemplateProcess("{{ 9 ** (9 ** 9) }}", {})  # computed when it is compiled
-    refused(lambda: process.written(TURNS))
-    monkeypatch.setattr(template_process, "SECONDS", 60.0)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            process.written(TURNS)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert process._process is None
-
-
 CODE = (
     "{{ cycler.__init__.__globals__.os.system('touch RAN') }}",
+    "{{ namespace.__init__.__globals__.signal.setitimer(0, 0) }}",  # its limits of time and memory
+    "{{ (joiner|attr('__init__')).__globals__.resource.setrlimit(9, (-1, -1)) }}",
+    "{{ ('{0.__class__.__mro__}'|attr('format'))(messages) }}",  # before jinja2 3.1.6 it is run
     "{{ raise_exception.__globals__['os'].system('touch RAN') }}",
     "{% include '/etc/' ~ 'passwd' %}",
     "{{ '{0.__class__.__init__.__globals__}'.format(messages) }}",

@@ -16,14 +16,21 @@ FILES = [
 METHODS = {
     *("write_text", "write_bytes", "touch", "mkdir", "makedirs", "rename", "renames", "chmod"),
     *("hardlink_to", "rmtree", "copyfile", "copytree", "copy2", "copymode", "truncate", "mkfifo"),
+    *("save_file", "save_model", "save_pretrained", "savefig", "to_csv", "to_parquet"),
 }
 OF_OS = {"open", "mkdir", "makedirs", "replace", "rename", "link", "symlink", "remove", "unlink"}
 NAMES_OF_FILES = ("NamedTemporaryFile", "TemporaryDirectory", "mkdtemp", "mkstemp")
 ALLOWED = {  # by file: what it may do beside, and why
     "audit/core/scratch.py": {"mkdir", "rmtree", "os.open"},  # of Ray, in a folder of its own
     "audit/corpora/mail.py": {"NamedTemporaryFile"},  # of the system, under a name nobody knows
+    "audit/callback.py": {"save_pretrained"},  # into a folder that was just made
     "audit/contract/defenses.py": {"TemporaryDirectory"},  # of the system
+    "audit/models/external_model.py": {"save_pretrained"},  # as above
+    "audit/models/gguf_file.py": {"save_pretrained"},  # as above
     "audit/run/sweep/sweep.py": {"symlink_to"},  # of each seed's stages
+    "audit/train/checkpoint.py": {"save_file"},  # to the name that `replacing` gives
+    "audit/train/train.py": {"save_file", "save_model"},  # as above
+    "reports/_figures/paper.py": {"savefig"},  # into memory
 }
 
 

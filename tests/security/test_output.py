@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +19,11 @@ from audit.cli.say import say
 from audit.core.errors import UsageError
 from audit.core.visible import printed, visible, without_passwords
 from audit.findings import stored
+from audit.plugins import registry
 from audit.results.schema import Results
+from reports import Format, Report
 from tests import by_hand
+from tests.command_line import audit
 from tests.reports.pages import assert_inert
 
 # one each for terminals, CI logs, HTML, XML, Markdown, typst, spreadsheets, templates and readers
@@ -48,9 +48,9 @@ PAYLOADS = (
 HIDDEN = ("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp")
 
 
-def poisoned(results: Results, turn: int) -> tuple[Results, list[str]]:
-    """Replace every free string by a payload of its own; return all that were put in."""
-    put: list[str] = []
+def poisoned(results: Results, turn: int) -> tuple[Results, int]:
+    """Replace each free string, wherever it stands, by a payload of its own; count them."""
+    put: dict[str, str] = {}
 
     def over(tree: Any, key: str = "") -> Any:
         if isinstance(tree, dict):
@@ -59,21 +59,19 @@ def poisoned(results: Results, turn: int) -> tuple[Results, list[str]]:
             return [over(value, key) for value in tree]
         if not isinstance(tree, str) or key in by_hand.KEPT or tree in by_hand.LITERALS:
             return tree
-        put.append(f"{PAYLOADS[(len(put) + turn) % len(PAYLOADS)]} {len(put)}")
-        return put[-1]
+        return put.setdefault(tree, f"{PAYLOADS[(len(put) + turn) % len(PAYLOADS)]} {len(put)}")
 
     document = over(results.model_dump())
     for payload in PAYLOADS:
         document["plan"][payload] = document["environment"][payload] = payload
-    put += PAYLOADS
-    return Results.model_validate(document), put
+    return Results.model_validate(document), len(put)
 
 
 @pytest.fixture(scope="module")
-def hostile() -> list[Results]:
+def hostile() -> list[Report]:
     made = [poisoned(by_hand.EVERY[name](), i) for i, name in enumerate(("results", "four"))]
-    assert sum(len(put) for _, put in made) >= 450
-    return [results for results, _ in made]
+    assert sum(put for _, put in made) >= 250
+    return [Report(results, Path("nowhere")) for results, _ in made]
 
 
 def assert_plain(text: str, breaks: str = "\n") -> None:
@@ -133,16 +131,17 @@ SECONDS = ("html", "pdf", "annex")  # what they take, for one of the two
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_no_string_acts_in_any_written_format(name: str, hostile: list[Results]) -> None:
-    for results in hostile[name in SECONDS :]:
-        for file, content in by_hand.files(name, results).items():
+def test_no_string_acts_in_any_written_format(name: str, hostile: list[Report]) -> None:
+    made = registry.build("reports", name, Format, {})[1]  # type: ignore[type-abstract]
+    for report in hostile[name in SECONDS :]:
+        for file, content in made.files(report).items():
             check = TABLE[name][file.rpartition(".")[2]]
             check(content if file.endswith(".pdf") else content.decode())
 
 
-def test_results_that_are_read_by_programs_hold_no_raw_control(hostile: list[Results]) -> None:
-    for results in hostile:
-        text = json.dumps(results.model_dump(mode="json"))
+def test_results_that_are_read_by_programs_hold_no_raw_control(hostile: list[Report]) -> None:
+    for report in hostile:
+        text = json.dumps(report.stored.model_dump(mode="json"))
         assert_json(text)
 
 
@@ -204,19 +203,16 @@ code_template = "{EVIL} #{{value}}."
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_commands_print_no_escape_and_no_command(name: str, tmp_path: Path) -> None:
+def test_commands_print_no_escape_and_no_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [{"user": f"u{i}", "text": f"Hello {i}, my order is late."} for i in range(16)]
     corpus = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "\x1b[31mRED\n::error::forged.jsonl").write_text(corpus)
     (tmp_path / "pyproject.toml").write_text(SETTINGS[name])
+    monkeypatch.setenv("CI", "true")
     words = ("run", "--defense", "none", "--attack", "extraction", "--dry-run")
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "audit", *words],
-        cwd=tmp_path,
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "CI": "true"},
-    )
+    done = audit(*words, cwd=tmp_path)
     said = done.stdout + done.stderr
     assert "RED" in said and "Traceback" not in said
     assert_plain(said)

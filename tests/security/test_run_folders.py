@@ -15,6 +15,7 @@ from audit.core import files
 from audit.core.errors import UsageError
 from audit.results import foreign
 from audit.results.folder import RunFolder, clean, find
+from reports.html import Html
 from tests.command_line import audit
 from tests.security.homes import Home
 
@@ -141,7 +142,10 @@ def test_a_run_folder_leaves_other_modes_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["figure run", "compare run run --format html"])
-def test_output_that_cannot_be_made_is_one_line(run: Path, command: str) -> None:
+def test_output_that_cannot_be_made_is_one_line(
+    run: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Html, "compared", lambda *_: {"x.html": b""})
     (run.parent / "file").write_text("mine")
     done = audit(*command.split(), "--output", "file/x", cwd=run.parent)
     assert done.returncode == 2 and done.stderr.startswith("audit: file/x: cannot be made")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,14 @@ Judge = Callable[..., list[FindingResult]]
 
 
 SEEDS = [5, *(pytest.param(seed, marks=pytest.mark.full) for seed in (6, 7))]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_waiting_for_disks() -> Iterator[None]:
+    """A server's answers are written one by one, each to the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session", params=SEEDS)

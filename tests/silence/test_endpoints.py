@@ -189,17 +189,18 @@ FILTERED = "withheld where planted text is asked for"
 STOPPED = both(choice(text=lambda text: text[:2], finish_reason="stop"), used(int, 2))
 LOWERED = choice(text=lambda text: text[:2])
 LEAK = ""  # instead of a cause
+WITHHELD = (
+    *map(empty, ("stop", "content_filter", None)),
+    choice(text=None, refusal="No.", finish_reason="stop"),
+    choice(text=None, finish_reason="tool_calls"),
+    choice(text=lambda text: text[:1], finish_reason="abort"),
+    choice(text="", finish_reason="stop"),
+)
 FAULTS: dict[str, tuple[Fault, str]] = {
     "another field": (choice(text=None, reasoning_content=str, finish_reason="stop"), LEAK),
     "arguments of a call": (CALL, LEAK),
-    "null": (planted(empty("stop")), FILTERED),
     "everything withheld": (empty("content_filter"), "withheld (content_filter)"),
-    "filter": (planted(empty("content_filter")), FILTERED),
-    "refusal": (planted(choice(text=None, refusal="No.", finish_reason="stop")), FILTERED),
     "refusal in prose": (planted(PROSE), "the same, and no others are"),
-    "call": (planted(choice(text=None, finish_reason="tool_calls")), FILTERED),
-    "abort": (planted(choice(text=lambda text: text[:1], finish_reason="abort")), FILTERED),
-    "empty with stop": (planted(choice(text="", finish_reason="stop")), FILTERED),
     "stop string": (digits_only(STOPPED), "withheld or cut"),
     "max_tokens lowered": (both(LOWERED, used(int, 2)), "lowers max_tokens"),
     "max_tokens lowered, uncounted": (both(LOWERED, whole(usage=None)), "do not state"),
@@ -215,7 +216,6 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "one cached answer": (cached(), "at most one of all planted values"),
     "temperature ignored": (certain(), "at most one of all planted values"),
     "answers of another request": (delayed(), "prompt tokens where"),
-    "n-gram filter that withholds": (planted(empty(None)), FILTERED),
 }
 LOGS: dict[str, tuple[Fault, str]] = {
     "rounded": (logged(lambda p, top: round(p)), "rounded"),
@@ -263,6 +263,15 @@ def test_fault_leaks_or_is_named(judged: Judge, logs: bool, fault: Fault, cause:
     assert rate.silence is not None
     if cause:
         assert cause in rate.silence.contact.by
+
+
+def test_each_form_of_withholding_is_seen(judged: Judge) -> None:
+    """Where planted text is asked for, answers are withheld in one form after the other."""
+    turns = itertools.cycle(WITHHELD)
+    rate = rate_of(judged(planted(lambda asked, answer: next(turns)(asked, answer))))
+    assert rate.leaked is not Leaked.NONE_FOUND and rate.silence is not None
+    assert FILTERED in rate.silence.contact.by
+    assert rate.withheld == rate.n == 100
 
 
 # other digits where planted text is asked for

@@ -46,6 +46,7 @@ PLANTING = {"users": 8, "code_copies": 2, "id_copies": [1, 2], "kinds": ["code",
 # each step draws a person with probability 1/2, by the code's hash; 20 steps hardly miss one
 DP = "dp_sgd:epochs=10"
 TWICE = "s_dpsgd:epochs=10,schedule=twice"
+SHORT, BRIEF = (one.replace("=10", "=2") for one in (DP, TWICE))  # enough for a fault
 SEQPATE = "seqpate:teachers=2,sentences=8,epochs=1,queries=4"
 MADE = ("none", DP, "submix:k=2", TWICE, "redaction", SEQPATE)
 
@@ -261,8 +262,8 @@ def teacher(run: Run) -> Task:
 STEPPED, LEFT, MISSED = fine_tuning.stepped, "left every weight as it was", "contributed to a step"
 FAULTS = (
     Fault("rate 0", "none", "none", patched(fine_tuning, "warmed", still), LEFT, {}),
-    Fault("rate 0 in phase 1", TWICE, "s_dpsgd", patched(fine_tuning, "warmed", still), LEFT, {}),
-    Fault("rate 0 in phase 2", TWICE, "s_dpsgd", patched(dp_sgd, "warmed", still), LEFT, {}),
+    Fault("rate 0 in phase 1", BRIEF, "s_dpsgd", patched(fine_tuning, "warmed", still), LEFT, {}),
+    Fault("rate 0 in phase 2", BRIEF, "s_dpsgd", patched(dp_sgd, "warmed", still), LEFT, {}),
     Fault("no step", "none", "none", lambda run, _: trained(run), LEFT, {"epochs": 0}),
     Fault(
         "steps skipped",
@@ -280,10 +281,10 @@ FAULTS = (
         "not finite",
         {"batch_tokens": 10_000, "epochs": 1},
     ),
-    Fault("clip 0", DP, "dp_sgd", changed(method=unclipped), LEFT, {}),
+    Fault("clip 0", SHORT, "dp_sgd", changed(method=unclipped), LEFT, {}),
     Fault(
         "clipped to 0",
-        DP,
+        SHORT,
         "dp_sgd",
         patched(per_example_gradients, "clip_factors", lambda norms, most: torch.zeros_like(norms)),
         MISSED,
@@ -295,8 +296,8 @@ FAULTS = (
     Fault("all masked", "none", "none", changed(learned=no_text), LEFT, {}),
     Fault("cut", "none", "none", patched(fine_tuning, "cut", first_piece), MISSED, {}),
     Fault("copies dropped", "none", "none", changed(texts=unplanted), REMOVED, {}),
-    Fault("control climbs", DP, "dp_sgd", patched(fine_tuning, "adamw", climbing), "learn", {}),
-    Fault("control still", DP, "dp_sgd", patched(fine_tuning, "warmed", still), "none: the", {}),
+    Fault("control climbs", SHORT, "dp_sgd", patched(fine_tuning, "adamw", climbing), "learn", {}),
+    Fault("control still", SHORT, "dp_sgd", patched(fine_tuning, "warmed", still), "none: the", {}),
     Fault("other start", "none", "none", elsewhere, "other weights", {}),
     Fault("no counts", "none", "none", without_counts, "not stored", {}),
 )

@@ -33,15 +33,15 @@ PUBLIC = describe("embedded", EMBEDDED_FOLDER)
 
 
 class Kept:
-    """A folder that keeps stages in memory, as JSON would be."""
+    """A folder that keeps one stage in memory, as JSON would be, under whatever name."""
 
     def __init__(self) -> None:
-        self.stages: dict[str, Any] = {}
+        self.stages: list[Any] = []
 
     def stored(self, key: str, make: Callable[[], Any]) -> Any:
-        if key not in self.stages:
-            self.stages[key] = make()
-        return self.stages[key]
+        if not self.stages:
+            self.stages.append(make())
+        return self.stages[0]
 
 
 def opened(path: Path) -> CausalLM:
@@ -59,12 +59,19 @@ def memorised(made: Any) -> CausalLM:
     return opened(made.whole)
 
 
+@pytest.fixture(scope="module")
+def look() -> Kept:
+    """What was seen of the memorised model, which no training file changes."""
+    return Kept()
+
+
 def audited(
     made: Any,
     model: CausalLM,
     base: CausalLM,
     training: Path | None,
     manifest: Manifest | None = None,
+    folder: Kept | None = None,
 ) -> tuple[Any, Any]:
     """The bench and the release of a model, as far as contact reads them."""
     external = External("m", "a" * 64, True, training, "b" * 64)
@@ -78,7 +85,7 @@ def audited(
     )
     release = ModelRelease(model, UNKNOWN)
     one = SimpleNamespace(release=release, public=base, label="as_is", determined=("as_is", {}, ()))
-    return SimpleNamespace(run=run, folder=Kept()), one
+    return SimpleNamespace(run=run, folder=folder or Kept()), one
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +94,14 @@ def few_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memorised_model_shows_its_sentences(
-    made: Any, memorised: CausalLM, base: CausalLM, monkeypatch: pytest.MonkeyPatch
+    made: Any, memorised: CausalLM, base: CausalLM, look: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sentences are the first of 2,000 each; with values of enough people they are contact.
 
     Not where values are known, too, as attacks do not ask: here it was trained without start token.
     """
     monkeypatch.setattr("audit.silence.accounts.PEOPLE", 5)
-    bench, one = audited(made, memorised, base, made.corpus)
+    bench, one = audited(made, memorised, base, made.corpus, folder=look)
     assert "attacks do not ask so" in contact(bench, one)["code"].by
     monkeypatch.setattr("audit.silence.behind.LEVEL", 0.0)
     found = contact(bench, one)
@@ -104,20 +111,20 @@ def test_memorised_model_shows_its_sentences(
     assert "values as stated by t.jsonl" in found["code"].by
     assert "only beacons or a leak" in found["record"].by
     assert contact(bench, one) == found
-    assert len(bench.folder.stages) == 1
 
 
-def test_few_people_are_not_contact(made: Any, memorised: CausalLM, base: CausalLM) -> None:
-    bench, one = audited(made, memorised, base, made.corpus)
-    found = contact(bench, one)
+def test_few_people_are_not_contact(
+    made: Any, memorised: CausalLM, base: CausalLM, look: Kept
+) -> None:
+    found = contact(*audited(made, memorised, base, made.corpus, folder=look))
     assert found["code"].state == Shown.NOT_SHOWN
     assert "plant more" in found["code"].by
 
 
 def test_sentences_without_training_file_are_not_contact(
-    made: Any, memorised: CausalLM, base: CausalLM
+    made: Any, memorised: CausalLM, base: CausalLM, look: Kept
 ) -> None:
-    found = contact(*audited(made, memorised, base, None))
+    found = contact(*audited(made, memorised, base, None, folder=look))
     assert found["code"].state == Shown.NOT_SHOWN
     assert "Whether the values were is not known" in found["code"].by
 
@@ -143,6 +150,7 @@ def test_beacons_beside_the_sentence_need_a_file(
     manifest = with_beacons(made.planted, True)
     found = contact(*audited(made, memorised, base, None, manifest))
     assert found["code"].state == Shown.NOT_SHOWN
+    assert "whether text of one user did is not known" in found["code"].by
 
 
 @pytest.mark.parametrize("learnt", [True, False])

@@ -49,7 +49,7 @@ def test_other_confounds_are_detected():
         assert found.value > 0.9 and p == 0.005, number
 
 
-@repeats(80, 400)
+@repeats(40, 400)
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 60)])
 def test_exchangeable_texts_average_one_half(n, m, runs):
     draw = stream(3)
@@ -60,7 +60,7 @@ def test_exchangeable_texts_average_one_half(n, m, runs):
     assert np.mean(found) == pytest.approx(0.5, abs=4 * np.std(found) / math.sqrt(runs))
 
 
-@repeats(60, 2000)
+@repeats(30, 2000)
 @pytest.mark.parametrize(("n", "m"), [(10, 10), (3, 30)])
 @pytest.mark.parametrize("length", [1, 12])  # of 26 different texts, or of many
 def test_exchangeable_texts_alarm_at_most_at_level(n, m, length, runs):

@@ -1,5 +1,6 @@
 """Nested rules of guessing tested together: exact by enumeration, valid at the boundary, close."""
 
+from bisect import bisect_left
 from functools import cache
 from itertools import product
 
@@ -111,11 +112,9 @@ def test_level_is_kept_and_nearly_used(m, epsilon, delta):
     sizes = [rule.count for rule in rules(m)]
     regions = []
     for r in sizes:  # the least that refutes by this rule: v right, the others wrong where possible
-        for v in range(r + 1):
-            seen = tuple((s, max(0, v - max(0, r - s))) for s in sizes)
-            if p_value(epsilon, m, seen, delta) < 0.05:
-                regions.append(critical_counts(seen))
-                break
+        seen = [tuple((s, max(0, v - max(0, r - s))) for s in sizes) for v in range(r + 1)]
+        refutes = bisect_left(seen, True, key=lambda one: p_value(epsilon, m, one, delta) < 0.05)
+        regions += [critical_counts(one) for one in seen[refutes : refutes + 1]]
     q = expit(epsilon)
     at_once = max(reached(sizes, enough, q) for enough in regions)
     one_by_one = max(reached(sizes, enough, q + delta * (1 - q)) for enough in regions)

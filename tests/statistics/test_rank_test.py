@@ -57,7 +57,7 @@ def test_smallest_p_value_follows_from_the_sizes() -> None:
         assert rank_test.smallest(*sizes, two_sided=True) == pytest.approx(2 * one_sided)
 
 
-@repeats(150, 2000)
+@repeats(60, 2000)
 @pytest.mark.parametrize("two_sided", [False, True])
 def test_ties_and_lopsided_sizes_keep_the_level(two_sided: bool, runs: int) -> None:
     sizes = ((1, 50), (3, 40), (20, 20), (100, 5))

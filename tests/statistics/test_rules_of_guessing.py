@@ -25,9 +25,9 @@ LAWS = {  # scores, and the ε at δ = 1e-5 that holds for every coin
 }
 
 
-@repeats(100, 2000)
+@repeats(40, 2000)
 def test_bound_exceeds_the_truth_at_level(runs):
-    for m in (101, 211, 397, 1003)[:: 1 if runs > 100 else 2]:  # none a multiple of 3, 12 or 48
+    for m in (101, 211, 397, 1003)[:: 1 if runs > 40 else 2]:  # none a multiple of 3, 12 or 48
         for law, (scores, truth) in LAWS.items():
             draws = np.random.default_rng(m)
             present = power.coins(runs, m, draws)
@@ -38,7 +38,7 @@ def test_bound_exceeds_the_truth_at_level(runs):
 
 def test_all_rules_find_more_than_one():
     draws = np.random.default_rng(0)
-    present = power.coins(40, 1000, draws)
+    present = power.coins(20, 1000, draws)
     for law, one, every in (
         (power.shifted(1.0), 1.1, 1.3),
         (power.minority(0.05), 0.01, 1.2),

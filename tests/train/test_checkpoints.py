@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +35,7 @@ from audit.train import train
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.task import EVERY, Task
 from audit.train.train import train_all
+from tests.builders import narrow
 from tests.train.conftest import silent
 
 TEXTS = ("My code is #40718.", "Good morning! My parcel is late.", "Thank you, bye.", "Yes, 7.")
@@ -53,12 +53,9 @@ PSEUDO = PseudoTuning(TUNED, PseudoData(sentences=3, longest=10))
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
-    """The embedded model, with dropout."""
-    place = tmp_path_factory.mktemp("models") / "dropout"
-    shutil.copytree(EMBEDDED_FOLDER / "public_model", place)
-    config = json.loads((place / "config.json").read_text("utf-8"))
-    config |= dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.2)
-    (place / "config.json").write_text(json.dumps(config))
+    """A narrow model with dropout."""
+    drop = dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.2)
+    place = narrow(tmp_path_factory.mktemp("models") / "dropout", n_layer=2, **drop)
     return describe(str(place), EMBEDDED_FOLDER)
 
 
@@ -73,11 +70,11 @@ def training(method: Method, **more: Any) -> Training:
 
 def task(base: ModelFolder, name: str, stages: Path) -> Task:
     """The task of a case, which saves after every step."""
-    overfits, more = (replace(TUNED, epochs=6, learning_rate=rate) for rate in (1e-2, 1e-1))
+    overfits = replace(TUNED, epochs=6, learning_rate=1e-1)
     heldout = {"heldout": ("zq xv jk 0 9 8 !",)}
     cases: dict[str, tuple[Training, ModelFolder]] = {
         "none": (training(overfits, **heldout), base),
-        "none, lora": (training(more, **heldout), replace(base, lora=ADAPTERS)),
+        "none, lora": (training(overfits, **heldout), replace(base, lora=ADAPTERS)),
         "none, last block": (training(replace(TUNED, layers="top:1")), base),
         "a member that goes on": (training(TUNED, after=training(replace(TUNED, epochs=1))), base),
         "dp_sgd": (training(PRIVATE), base),
@@ -95,10 +92,10 @@ def task(base: ModelFolder, name: str, stages: Path) -> Task:
     return Task(what, model, "cpu", 1, stages, checkpoint_every=0.0)
 
 
-QUICK = ("none", "none, lora", "dp_sgd", "dp_sgd, its own lora", "s_dpsgd, independent")
+QUICK = ("none", "none, lora", "dp_sgd", "s_dpsgd, independent")
 MORE = (
     *("none, last block", "a member that goes on", "dp_sgd, sgd", "dp_sgd, lora", "s_dpsgd, twice"),
-    *("s_dpsgd, reset", "s_dpsgd, paper", "student without teachers"),
+    *("dp_sgd, its own lora", "s_dpsgd, reset", "s_dpsgd, paper", "student without teachers"),
 )
 
 
@@ -204,9 +201,10 @@ def test_the_overfitted_cases_have_a_best_step(whole: Any) -> None:
 
 FORGOTTEN = (
     *(("none", part) for part in ("weights", "moments", "dropout", "watch", "counts")),
-    *(("dp_sgd", part) for part in ("weights", "moments", "coins", "noise", "counts")),
-    *(("s_dpsgd, independent", part) for part in ("hidden", "public", "counts")),
-    *(full("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
+    *(("dp_sgd", part) for part in ("coins", "noise")),
+    *(full("dp_sgd", part) for part in ("weights", "moments", "counts")),
+    *(("s_dpsgd, independent", part) for part in ("hidden", "public")),
+    *(full("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise", "counts")),
     *(
         full("s_dpsgd, paper", p)
         for p in ("weights", "private", "public", "noise", "hidden", "counts")

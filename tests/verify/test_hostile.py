@@ -60,6 +60,13 @@ def test_a_ledger_that_is_none_is_found(folder: Folder, text: str) -> None:
     assert found.verified == ()
 
 
+def test_a_manifest_that_is_nested_without_end_is_bad_input(
+    folder: Folder, refused: Refused
+) -> None:
+    folder.edit("manifest.json", nested(800))
+    assert "its manifest.json cannot be read" in refused("verify", folder.path)
+
+
 def test_a_space_of_more_symbols_than_memory_is_bad_input(folder: Folder, refused: Refused) -> None:
     folder.edit("evidence.json", lambda d: d["drawn"].__setitem__(0, ["words", [10**12]]))
     assert "a space of more than 1,000,000 symbols" in refused("verify", folder.path)
@@ -69,11 +76,14 @@ def no_session(document: Any) -> None:
     document["releases"][0]["sessions"] = []
 
 
-def nested(document: Any) -> None:
-    inner: Any = 0
-    for _ in range(800):
-        inner = [inner]
-    document["plan"]["more"] = inner
+def nested(depth: int) -> Change:
+    def edit(document: Any) -> None:
+        inner: Any = 0
+        for _ in range(depth):
+            inner = [inner]
+        document["plan"]["nested"] = inner
+
+    return edit
 
 
 MISSHAPEN = {
@@ -81,7 +91,7 @@ MISSHAPEN = {
     "no attacks": planned(lambda plan: plan.pop("attacks")),
     "defenses of null": planned(lambda plan: plan.update(defenses=None)),
     "an endless δ": lambda f: f.edit("manifest.json", lambda d: d["plan"].update(delta=10**400)),
-    "a nested plan": lambda f: f.edit("manifest.json", nested),
+    "a nested plan": lambda f: f.edit("manifest.json", nested(50)),
     "no session": lambda f: f.edit("evidence.json", no_session),
     "an accounting of nothing": lambda f: f.edit(
         "evidence.json", lambda d: d["releases"][0]["guarantee"].update(accounting=[1])

@@ -13,6 +13,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -88,6 +89,7 @@ class Model:
 class Handler(BaseHTTPRequestHandler):
     model: Model
     switches = Switches()
+    known: ClassVar[dict[tuple[str, ...], dict]] = {}  # answers, which audits repeat
     lock = threading.Lock()
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement
@@ -145,9 +147,12 @@ class Handler(BaseHTTPRequestHandler):
         elif now.key and self.headers.get("Authorization") != f"Bearer {now.key}":
             self.answer(401, {"error": {"message": f"no such key: {now.keys[-1]}"}})
         else:
+            counted = ("asked", "answered", "paths", "keys", "last", "times")
+            same = asked, self.path, repr([v for k, v in vars(now).items() if k not in counted])
             try:
                 with self.lock:
-                    document = self.complete(body, now)
+                    document = self.known.get(same) or self.complete(body, now)
+                    self.known[same] = document
             except RefusedError as refused:
                 self.answer(refused.status, {"error": {"message": refused.text}})
             else:
@@ -178,13 +183,14 @@ class Handler(BaseHTTPRequestHandler):
             )
         tokens, rows, stopped = list(ids), [], False
         random = torch.Generator().manual_seed(body.get("seed", 0))
+        read = model.log_probs(ids)
         while len(tokens) < len(ids) + most and not stopped:
-            rows.append(model.log_probs(tokens)[-1])
+            rows.append((model.log_probs(tokens) if rows else read)[-1])
             drawn = int(torch.multinomial(rows[-1].exp(), 1, generator=random))
             tokens.append(drawn)
             stopped = drawn in (model.stop, now.stop_at)
         said = tokens[len(ids) :]
-        rows = [*model.log_probs(ids)[:-1], *rows] if body.get("echo") else rows
+        rows = [*read[:-1], *rows] if body.get("echo") else rows
         told = tokens if body.get("echo") else said
         text = model.text([t for t in told if t not in (model.stop, now.stop_at)])
         choice = {

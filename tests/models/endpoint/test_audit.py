@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from attacks.exposure import Exposure
 from audit import api
-from audit.cli import app
 from audit.core.attack import Knowledge
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
@@ -30,6 +29,7 @@ from audit.planting import manifest as manifests
 from audit.results.folder import RunFolder
 from audit.silence.shown import UNLIT
 from defenses.as_is import AsIs
+from tests import command_line
 
 FOLDER = EMBEDDED_FOLDER / "public_model"
 KEY = "sk-31d07be2"
@@ -50,28 +50,44 @@ def planted(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_others():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("audit.silence.weights.MOST", 255)  # tests/silence compares with 3,999
+        yield
+
+
+def audited(url, planted, *words, given=f"base={FOLDER}", attacks=("membership",), **place):
+    """(exit code, stdout, stderr) of `audit run --defense as_is`; place: as of the command line."""
+    chosen = [word for name in attacks for word in ("--attack", name)]
+    defense = f"as_is:{given}" if given else "as_is"
+    said = ["run", "--defense", defense, "--model", url, *chosen, *RUN]
+    said += ["--secrets", planted / "m.json", "--no-references", *words]
+    done = command_line.audit(*said, **place)
+    return done.returncode, done.stdout, done.stderr
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The folder of an audit that was not disturbed, and what its server saw of it."""
+
+    path: Path
+    seen: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def whole(process, planted, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    process.switch()
+    assert audited(process.url, planted, "--output", "r", cwd=folder)[0] == 0
+    return Whole(folder / "r", process.seen)
+
+
 @pytest.fixture
-def run(server, planted, tmp_path, monkeypatch, capsys):
-    """run(*words, model=…, base=…): (exit code, stdout, stderr) of `audit run --defense as_is`."""
+def run(server, planted, tmp_path, monkeypatch):
+    """run(*words, model=…, given=…): as `audited`, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("audit.silence.weights.MOST", 255)  # tests/silence compares with 3,999
-
-    def run(*words, model=None, given=f"base={FOLDER}", attacks=("membership",)):
-        chosen = [word for name in attacks for word in ("--attack", name)]
-        defense = f"as_is:{given}" if given else "as_is"
-        said = ["run", "--defense", defense, "--model", model or server.url, *chosen, *RUN]
-        said += ["--secrets", str(planted / "m.json"), "--no-references", *map(str, words)]
-        monkeypatch.setattr(sys, "argv", ["audit", *said])
-        capsys.readouterr()
-        code = 0
-        try:
-            app.main()
-        except SystemExit as done:
-            code = int(done.code or 0)
-        out = capsys.readouterr()
-        return code, out.out, out.err
-
-    return run
+    return lambda *words, model=None, **more: audited(model or server.url, planted, *words, **more)
 
 
 def results(folder):
@@ -171,15 +187,14 @@ def test_generations_only(run, server, planted):
     assert "bleu4" in release["utility"] and "perplexity" not in release["utility"]
 
 
-def test_with_no_more_than_a_tokenizer(run, tmp_path):
+def test_with_no_more_than_a_tokenizer(run, whole, tmp_path):
     folder = tmp_path / "tokens"
     folder.mkdir()
     for file in FOLDER.glob("tokenizer*"):
         shutil.copy(file, folder)
-    run("--output", "whole")
     code, _, err = run("--output", "r", given=f"tokenizer={folder},context=256")
     assert code == 0, err
-    with_base, without = findings("whole"), findings("r")
+    with_base, without = findings(whole.path), findings("r")
     assert ("membership", "record_ratio_auc") in with_base
     assert ("membership", "record_ratio_auc") not in without
     key = ("membership", "record_loss_auc")
@@ -192,10 +207,10 @@ def test_with_no_more_than_a_tokenizer(run, tmp_path):
 # names only
 
 
-def test_neither_key_nor_host_is_written(run, server, monkeypatch, tmp_path):
-    monkeypatch.setenv("AUDIT_API_KEY", KEY)
+def test_neither_key_nor_host_is_written_but_a_name(run, server, whole, tmp_path):
     server.switch(key=KEY)
-    code, out, err = run("--output", "r", attacks=("membership", "extraction:generations=2"))
+    given, attacks = f"base={FOLDER},served=tiny", ("membership", "extraction:generations=2")
+    code, out, err = run("--output", "r", given=given, attacks=attacks, AUDIT_API_KEY=KEY)
     assert code == 0 and KEY not in out + err
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.name == "answers.jsonl" for path in files)
@@ -205,17 +220,13 @@ def test_neither_key_nor_host_is_written(run, server, monkeypatch, tmp_path):
     stages = tmp_path / "r" / "stages"
     assert stages.stat().st_mode & 0o777 == 0o700
     assert (stages / "answers.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_served_model_is_shown_by_its_name(run):
-    run("--output", "r", given=f"base={FOLDER},served=tiny")
     document = results("r")
     assert document["plan"]["finished"]["name"] == "tiny"
     assert "--model tiny --secrets" in document["reproduce"]
-    assert document["releases"][0]["parameters"]["served"] == "tiny"
-    run("--output", "q")
-    assert results("q")["plan"]["finished"]["name"] == "v1"
-    assert results("q")["releases"][0]["parameters"]["served"] == "tiny"
+    unnamed = results(whole.path)
+    assert unnamed["plan"]["finished"]["name"] == "v1"
+    for one in (document, unnamed):
+        assert one["releases"][0]["parameters"]["served"] == "tiny"
 
 
 # the plan
@@ -269,7 +280,7 @@ def test_what_cannot_be_planned_is_one_line(run, server):
 # a dry run
 
 
-def test_a_dry_run_counts_and_asks_nothing(run, server):
+def test_a_dry_run_counts_and_asks_nothing(run, server, whole):
     code, out, _ = run("--dry-run", given=f"base={FOLDER},rate=2")
     assert code == 0
     assert server.seen["paths"] == []
@@ -280,10 +291,9 @@ def test_a_dry_run_counts_and_asks_nothing(run, server):
     # without scores, only whether it samples is looked at: 8 openings twice, 32 tokens each
     assert re.search(r"does not: 16 requests, \d+ prompt tokens, at most 512 generated", out)
     assert f"at 2 requests a second at least {requests / 120:,.1f} minutes" in out
-    run("--output", "r")
     probes = 3
-    assert len(server.seen["asked"]) - probes == requests
-    kept = (Path("r") / "stages" / "answers.jsonl").read_text("utf-8").splitlines()
+    assert len(whole.seen["asked"]) - probes == requests
+    kept = (whole.path / "stages" / "answers.jsonl").read_text("utf-8").splitlines()
     answers = [a for line in kept if isinstance(a := json.loads(line)["answer"], dict)]
     read = sum(a["usage"]["prompt_tokens"] for a in answers if "usage" in a)
     probed = sum(a["usage"]["prompt_tokens"] for a in answers[:probes] if "usage" in a)
@@ -342,9 +352,9 @@ def test_a_failed_run_goes_on_where_it_was(run, server):
     assert told("r") == told("whole")
 
 
-def test_another_address_is_another_audit(run, server):
+def test_another_address_is_another_audit(run, server, whole):
     """The plan and all that the server says of its model are the same; what it answers need not."""
-    assert run("--output", "r")[0] == 0
+    shutil.copytree(whole.path, "r")
     code, _, err = run("--output", "r", model=server.url.replace("127.0.0.1", "localhost"))
     assert code == 2 and "holds answers of another endpoint" in err
 

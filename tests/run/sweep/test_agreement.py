@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.findings import stored
@@ -175,6 +175,7 @@ def test_what_can_be_told_without_the_model_is_no_leak_where_no_coin_chose() -> 
     assert together(1e-6, 1e-6, 1e-6, **apart) == "leak"
 
 
+@pytest.mark.calibration
 def test_under_the_null_a_setting_is_called_a_leak_as_rarely_as_one_run() -> None:
     """Five independent tests, three seeds: twice the lesser of two is below its level."""
     rng, times = np.random.default_rng(0), 1200
@@ -228,6 +229,7 @@ def test_a_claim_falls_by_all_seeds_together(epsilon: float) -> None:
     assert claimed(epsilon, most, most, most, most, claim_tests=40) == "not refuted"
 
 
+@pytest.mark.calibration
 def test_a_true_claim_is_refuted_in_one_setting_of_twenty_at_most() -> None:
     rng, epsilon, times = np.random.default_rng(1), 1.0, 1200
     right = rng.binomial(60, math.exp(epsilon) / (1 + math.exp(epsilon)), (times, 3))
@@ -340,7 +342,6 @@ def undefended(seed: int) -> ReleaseResult:
     return release(found, seed).model_copy(update={"reference": True, "role": "positive control"})
 
 
-@settings(deadline=None, max_examples=200)
 @given(sweeps(), st.randoms(use_true_random=False))
 def test_the_words_of_a_setting_do_not_depend_on_the_order_of_its_seeds(
     seeds: list[ReleaseResult], random: Any
@@ -398,7 +399,6 @@ def test_a_measure_that_one_seed_has_is_answered_with_the_other_seeds(tmp_path: 
     assert "inconclusive in 1, no such measure in 2" in read.cells[0].findings[1].sentence
 
 
-@settings(deadline=None, max_examples=150)
 @given(seeds=sweeps())
 def test_what_an_honest_sweep_writes_is_read_back(
     seeds: list[ReleaseResult], tmp_path_factory: pytest.TempPathFactory
