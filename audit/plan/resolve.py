@@ -287,8 +287,8 @@ def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
     """Choose the recipe: tuned for the embedded model and corpus, usual values otherwise.
 
     Real text varies more than the embedded corpus, and the model overfits it after few epochs.
-    Adapters of a model of 270 million parameters that read 100 people's codes 20 times gave them
-    away in 5 of 5 seeds.
+    Adapters of a model of 270 million parameters that had read codes 20 times gave them away in 5
+    of 5 seeds.
     """
     if model.embedded:
         epochs = 24 if corpus.embedded else 4
