@@ -23,6 +23,12 @@ CONTROLS = (
     ("null control", "Public", "a model that never saw the text"),
 )
 _BLIND = "Blind: the same test by a classifier that reads the candidates and no model."
+LINKS = {  # what each condition of "no leak found" means
+    "Contact": "the text reached the model",
+    "Sight": "these measures see such text",
+    "Reach": "a large leak would be found",
+}
+ALL_SHOWN = f"That an attack finds nothing counts here: {', '.join(LINKS.values())}."
 ENDS = (
     "Where answers can end a session, its interval is wider than that of a fixed number of tries."
 )

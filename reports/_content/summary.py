@@ -22,12 +22,6 @@ from reports._content.strip import Strip, strip
 from reports._content.worst import rank
 
 MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
-_MEANINGS = {
-    "Contact": "the text reached the model",
-    "Sight": "these measures see such text",
-    "Reach": "a large leak would be found",
-}
-ALL_SHOWN = f"That an attack finds nothing counts here: {', '.join(_MEANINGS.values())}."
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
 
 
@@ -245,7 +239,7 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
         shown = silence.contact.state == Shown.SHOWN  # a leak needs no contact to be believed
         return [*([_condition("Contact", silence.contact)] if shown else []), *closes]
     missing = next((n for n, link in links.items() if link.state == Shown.NOT_SHOWN), "")
-    first = _condition(missing, links[missing]) if missing else ALL_SHOWN
+    first = _condition(missing, links[missing]) if missing else legend.ALL_SHOWN
     if sum(not one.reference for one in releases) > MOST_SPELLED:
         return [first, *closes]
     return [first, *(_condition(n, link) for n, link in links.items() if n != missing), *closes]
@@ -254,7 +248,7 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
 def _condition(name: str, link: Link) -> str:
     state = "shown" if link.state == Shown.SHOWN else "not shown"
     by = f"{link.by[:1].upper()}{link.by[1:]}"
-    return wording.clip(f"{name} ({_MEANINGS[name]}): {state}. {by}", 240)
+    return wording.clip(f"{name} ({legend.LINKS[name]}): {state}. {by}", 240)
 
 
 def anchor(index: int) -> str:

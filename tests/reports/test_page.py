@@ -9,7 +9,7 @@ from audit.results.schema import ReleaseResult
 from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
-from reports._content.legend import ENDS
+from reports._content.legend import ALL_SHOWN, ENDS
 from tests import by_hand as make
 
 REFUTED = {"leaked": "leak", "claim": "refuted"}
@@ -162,7 +162,7 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     quiet, none = make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0)), not_shown("Why.")
     (block,) = page_of(quiet).summary.blocks
     first, *spelled = block.conditions
-    assert first == summaries.ALL_SHOWN
+    assert first == ALL_SHOWN
     assert [line.split(" (")[0] for line in spelled] == ["Contact", "Sight", "Reach"]
     assert all("): shown." in line for line in spelled)
     blind = quiet.changed(silence=quiet.silence.changed(sight=none))
@@ -171,8 +171,8 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     assert block.conditions[0] == unseen and len(block.conditions) == 3
     many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
     lines = [block.conditions for block in page_of(*many).summary.blocks]
-    assert lines == [[summaries.ALL_SHOWN], [unseen],
-                     [summaries.ALL_SHOWN]]  # fmt: skip
+    assert lines == [[ALL_SHOWN], [unseen],
+                     [ALL_SHOWN]]  # fmt: skip
     found = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
     leak = make.release("none", make.guarantee(8.0), found)
     (line,) = page_of(leak).summary.blocks[0].conditions
