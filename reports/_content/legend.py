@@ -40,10 +40,11 @@ def meanings(heads: Sequence[str]) -> list[str]:
     return [f"{head}: {meaning}." for _, head, meaning in CONTROLS if head in heads]
 
 
-def legend(heads: Sequence[str], strips: Sequence[Strip], blind: bool) -> list[str]:
+def legend(heads: Sequence[str], strips: Sequence[Strip], blind: bool, ends: bool) -> list[str]:
     """Explain the marks that are there, and which models two columns of trained ones are of.
 
-    blind: whether a value stands beside the twins that no model was read for.
+    blind: whether a value stands beside the twins that no model was read for. ends: whether answers
+    could end a session, for which an interval is wider.
     """
     trained = [head for _, head, _ in CONTROLS[:2]]
     lines = meanings([head for head in heads if head in trained]) if trained[0] in heads else []
@@ -54,7 +55,7 @@ def legend(heads: Sequence[str], strips: Sequence[Strip], blind: bool) -> list[s
     lines += [_BLIND] if blind else []
     if not all(one.mark for one in strips):
         lines.append(_BAR)
-    return lines
+    return [*lines, ENDS] if ends else lines
 
 
 def note(releases: Sequence[ReleaseResult], heads: Sequence[str]) -> str:

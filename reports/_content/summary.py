@@ -136,8 +136,8 @@ def legend_of(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
     """Explain what the rows of these blocks have beside their figures."""
     rows = [row for block in blocks for row in block.rows]
     strips = [row.strip for row in rows if row.strip is not None]
-    lines = legend.legend(heads, strips, any(one.aside for row in rows for one in row.controls))
-    return [*lines, *([legend.ENDS] if any(row.ends for row in rows) else [])]
+    blind = any(one.aside for row in rows for one in row.controls)
+    return legend.legend(heads, strips, blind, any(row.ends for row in rows))
 
 
 def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
