@@ -77,8 +77,8 @@ def _one(
     keep: bool,
     dry_run: bool,
 ) -> None:
-    if scale in claim.unreachable:
-        click.echo(f"{claim.id}: out of reach at {scale}: {claim.unreachable[scale]}")
+    if why := claim.without(scale):
+        click.echo(f"{claim.id}: {why}")
         return
     folder = output / scale / claim.id
     here = claims.ids()[claim.id].parent
@@ -187,6 +187,7 @@ def _judged(
         "digest": claim.digest(scale),
         "seeds": seeds,
         "seconds": round(max(seconds, float(taken))),
+        "device": first.environment.get("device", "cpu"),
         "models": sorted({one.plan["model"]["sha256"] for one in results.values()}),
         "statements": [one.document for one in judged],
         "shown": {name: values(name, results).values for name in beside},

@@ -13,7 +13,7 @@ from audit.core.errors import UsageError, did_you_mean
 
 HERE = Path(__file__).parent
 PAPERS = ("submix", "selective_dp", "seqpate", "attacks")  # folders
-SCALES = ("small", "medium", "paper")
+SCALES = ("small", "medium", "real", "paper")
 SCALES_FILE = "scales.toml"  # in each folder: the settings of a scale that its claims share
 _KEYS = {
     "paper",
@@ -65,17 +65,27 @@ class Claim:
     unreachable: Mapping[str, str]
 
     def plans(self, scale: str) -> dict[str, dict[str, Any]]:
-        """Return the settings of each run at a scale. Raises UsageError if it is out of reach."""
-        if scale in self.unreachable:
-            raise UsageError(f"{self.id}: out of reach at {scale}: {self.unreachable[scale]}")
+        """Return the settings of each run at a scale. Raises UsageError where it has no runs."""
+        if why := self.without(scale):
+            raise UsageError(f"{self.id}: {why}")
         common = merged(merged(self.plan, self._shared(scale)), self.scales.get(scale, {}))
         runs = self.runs or {"main": {}}
         return {name: merged(common, settings) for name, settings in runs.items()}
 
+    def without(self, scale: str) -> str:
+        """Say why there are no runs at a scale; "" where there are some."""
+        if scale in self.unreachable:
+            return f"out of reach at {scale}: {self.unreachable[scale]}"
+        planned = scale == SCALES[0] or scale in self._of_paper()
+        return "" if planned else f"not planned at {scale}"
+
+    def _of_paper(self) -> dict[str, Any]:
+        file = ids()[self.id].parent / SCALES_FILE
+        return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
     def _shared(self, scale: str) -> dict[str, Any]:
         """Read what the claims of the paper share, but for grids of defenses not swept here."""
-        of_paper = tomllib.loads((ids()[self.id].parent / SCALES_FILE).read_text(encoding="utf-8"))
-        shared: dict[str, Any] = of_paper.get(scale, {})
+        shared: dict[str, Any] = self._of_paper().get(scale, {})
         swept = merged(self.plan, self.scales.get(scale, {}))["sweep"]["defense"]
         names = {one.partition(":")[0] for one in swept}
         sweep = {

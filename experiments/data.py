@@ -1,12 +1,13 @@
-"""Makes the corpora of scales medium and paper from public ones, by a hash of their users.
+"""Makes the corpora of scales medium, real and paper from public ones, by a hash of their users.
 
-    python -m experiments.data DATA OUT [--scale paper]
+    python -m experiments.data DATA OUT [--scale real|paper]
 
 DATA holds what a scale reads, as its authors give it: wikitext2_raw, customersim and
-wmt_europarl_mix for medium; airdialogue, wmt_europarl_mix and wikitext-2 for paper. OUT gets a file
-NAME.jsonl for each, with user, text and split, and names.txt with the names of private users, where
-they have some. Public records are sentences of other speakers, whose beginnings SeqPATE completes;
-those of named.jsonl name no private user, and those of paper's Europarl hold no private sentence.
+wmt_europarl_mix for medium; wikitext2_raw for real; airdialogue, wmt_europarl_mix and wikitext-2
+for paper. OUT gets a file NAME.jsonl for each, with user, text and split, and names.txt with the
+names of private users, where they have some. Public records are sentences of other speakers, whose
+beginnings SeqPATE completes; those of named.jsonl name no private user, and those of paper's
+Europarl hold no private sentence.
 The public model of scale medium lies in OUT/public_model and comes from
 
     python fixtures/train_public_model.py --text NOVELS --strangers 0 --layers 4 --width 256
@@ -54,6 +55,7 @@ SIZES = {
         "named": Size("customersim", 400, 80, 100, apart=True),  # whose names are sought
         "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
     },
+    "real": {"wikitext": Size("wikitext2_raw", 128, 40, 0, words=2000)},  # nearly whole articles
     "paper": {  # about 4 % are public, as 40,000 of a million utterances of SeqPATE's
         "airdialogue": Size("airdialogue", ALL, ALL, 380),
         "few": Size("wikitext-2", 24, 10, 0, words=60),

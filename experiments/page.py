@@ -24,6 +24,7 @@ _TITLES = {
     "seqpate": "SeqPATE (NeurIPS 2022)",
     "attacks": "The attacks' own papers",
 }
+_WHERE = {"cpu": "two cores", "cuda": "a GPU"}
 _OPENING = """# What the papers claim, and what we measured
 Each number leads to the claim, its statements and our figures. What `small` and `medium` are, and
 what a verdict means, stands [below](#how-each-is-judged).
@@ -59,12 +60,14 @@ is neither, and counts as no confirmation.
 
 `small` is the embedded model of half a million parameters and simulated text, so orders count there
 and numbers do not. `medium` is a model of a few million on public text, where DP-SGD takes 5
-epochs, not its 15. `paper` is the paper's own size, for whoever has a GPU. For these two `--data
-DIR` is a folder with the corpora and models:
+epochs, not its 15. `real` is Gemma 3 270M with LoRA, so a real public model, which has surely read
+the articles that it is tuned on; it is planned for SubMix. `paper` is the paper's own size, for
+whoever has a GPU. For these `--data DIR` is a folder with the corpora and models:
 
 | scale | DIR holds |
 |---|---|
 | `medium` | what `python -m experiments.data` writes, and `public_model` (its help says how) |
+| `real` | what it writes with `--scale real`, and `gemma`: `model` of `benchmarks/fetch_gemma.py` |
 | `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim`, and what the same script writes |
 
 For `paper` the script takes `--scale paper`, AirDialogue, Europarl and WikiText-2; the others are
@@ -197,7 +200,7 @@ def section(claim: Claim, judged: Mapping[str, Mapping[str, Any]], pictures: str
         minutes, seeds = document["seconds"] / 60, ", ".join(map(str, document["seeds"]))
         verdict = document["verdict"]
         models = "".join(f"; public model {sha[:8]}" for sha in document.get("models", ()))
-        cost = f"{minutes:.0f} min on two cores"
+        cost = f"{minutes:.0f} min on {_WHERE[document.get('device', 'cpu')]}"
         yield f"\nAt `{scale}` **{verdict}** (seeds {seeds}; {cost}{models}):\n"
         yield "| statement | | seeds | difference |\n|---|---|---|---|"
         for one in document["statements"]:

@@ -1,4 +1,5 @@
-"""Measure what it takes to ask a release, before its models are trained: the public one is each.
+"""Measure what it takes to ask a release, before its models are trained: the public one is each,
+with adapters or weights of its own, as trained ones have, so that no two are computed as one.
 
 Runs that differ in their texts alone are measured once.
 """
@@ -7,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
+
+import torch
 
 from audit.core.language_model import TOKENS_AT_ONCE, at_once
 from audit.core.model import ModelFolder, PreTrainedModel
@@ -18,12 +21,14 @@ from audit.core.randomness import stream
 from audit.core.release import ModelRelease, NoJournal, Release
 from audit.core.training import Trained
 from audit.measure.rehearsal import Asked
+from audit.models.adapters import fresh, own_weights
 from audit.models.causal import CausalLM
+from audit.models.ensembles.stacked_gpt2 import is_known
 from audit.models.measuring import Peak, measured
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
 
-TIMED = 512  # tokens that are asked for of each kind, to time them
+TIMED = 256  # tokens that are asked for of each kind, to time them
 LENGTH = 8  # tokens of a text
 LONG = 0.5  # seconds of a call that is long enough
 
@@ -78,16 +83,17 @@ def _measured(shape: _Shape) -> dict[Chosen, list[Asking]]:
 
     def work(inner: PreTrainedModel) -> list[float]:
         public = CausalLM(inner, run.tokenizer, shape.model.max_length)
+        members = _members(run, public)
         known: dict[tuple[object, ...], list[float]] = {}
         numbers: list[float] = []
         for chosen, tasks in run.tasks.items():
             opened[chosen] = []
-            for release in _releases(run, chosen, public):
+            for release in _releases(run, chosen, public, members):
                 session = _session(release)
                 most = _most(session, run, len(tasks))
                 opened[chosen].append((session.readable, session.remaining))
-                whole = isinstance(release, ModelRelease) and release.model is public
-                key = (most, session.readable) if whole else (chosen, session.remaining)
+                bare, whole = _is_whole(release, public, members)
+                key = (most, session.readable, bare) if whole else (chosen, session.remaining)
                 if key not in known:
                     known[key] = _numbers(run, release, most)
                 numbers += known[key]
@@ -100,14 +106,38 @@ def _measured(shape: _Shape) -> dict[Chosen, list[Asking]]:
     }
 
 
-def _releases(run: Run, chosen: Chosen, public: CausalLM) -> list[Release]:
+def _members(run: Run, public: CausalLM) -> list[CausalLM]:
+    """Make as many models as the largest ensemble has, of which no two are alike where that counts:
+    models without adapters that are never stacked all are the public one."""
+    lora, most = run.plan.model.lora, max(map(len, run.tasks.values()))
+    if lora is None and not is_known(public.inner):
+        return [public] * most
+    return [replace(public, inner=_own(fresh(public.inner, lora, i), i)) for i in range(most)]
+
+
+def _own(model: Any, place: int) -> Any:
+    """Move what would be trained, a little and by its place."""
+    with torch.no_grad():
+        for weight in own_weights(model).values():
+            weight.mul_(1 + (place + 1) / 1024)
+    return model
+
+
+def _is_whole(release: Release, public: CausalLM, members: Sequence[CausalLM]) -> tuple[bool, bool]:
+    """Return whether a release is the bare public model, and whether it is one model at all."""
+    model = release.model if isinstance(release, ModelRelease) else None
+    return model is public, any(model is one for one in (public, *members))
+
+
+def _releases(
+    run: Run, chosen: Chosen, public: CausalLM, members: Sequence[CausalLM]
+) -> list[Release]:
     """Assemble what is attacked, a reader or a model from elsewhere as the public model."""
     if chosen.plugin.external or run.plan.text:
         bare: Any = None
         return [ModelRelease(public, promise=bare)] * (1 + (chosen in run.mixed))
-    release = chosen.plugin.release(
-        public, [Trained(task.training, public) for task in run.tasks[chosen]]
-    )
+    tasks = zip(run.tasks[chosen], members, strict=False)
+    release = chosen.plugin.release(public, [Trained(task.training, one) for task, one in tasks])
     mixture = release.unprotected() if run.plan.references else None
     return [release, *([mixture] if mixture is not None else [])]
 
@@ -137,9 +167,9 @@ Call = Callable[[Predictor, Sequence[Sequence[int]], int], int]
 
 
 def _timed(call: Call, session: Predictor, prompts: Sequence[Sequence[int]]) -> float:
-    """Time a call, of which an eighth is enough where that takes long."""
+    """Time a call of few tokens; of more, while that does not take long."""
     took, queries = 0.0, 0
-    for tokens in (TIMED // 8, TIMED):
+    for tokens in (LENGTH, TIMED // 8, TIMED):
         began = time.perf_counter()
         if asked := call(session, prompts, tokens):
             took, queries = time.perf_counter() - began, asked

@@ -526,7 +526,7 @@ def test_every_claim_is_a_plan_that_can_be_run_and_names_what_it_measures() -> N
     for name in claims.ids():
         one = claims.read(name)
         assert one.statements and all(s["says"].strip() for s in one.statements)
-        scales = [scale for scale in claims.SCALES if scale not in one.unreachable]
+        scales = [scale for scale in claims.SCALES if not one.without(scale)]
         assert scales, f"{name} is out of reach everywhere"
         for plan in (plan for scale in scales for plan in one.plans(scale).values()):
             assert {"attack", "sweep"} <= set(plan)
@@ -537,10 +537,14 @@ def test_every_claim_is_a_plan_that_can_be_run_and_names_what_it_measures() -> N
 
 
 def test_larger_scales_have_corpora_and_models_of_their_own() -> None:
-    for name, scale in itertools.product(claims.ids(), ("medium", "paper")):
+    for name, scale in itertools.product(claims.ids(), claims.SCALES[1:]):
         one = claims.read(name)
         if scale in one.unreachable:
             with pytest.raises(UsageError, match=f"{name}: out of reach at {scale}"):
+                one.plans(scale)
+            continue
+        if scale == "real" and not name.startswith("M"):
+            with pytest.raises(UsageError, match=f"{name}: not planned at real"):
                 one.plans(scale)
             continue
         for plan in one.plans(scale).values():
@@ -615,6 +619,8 @@ def test_what_is_shown_and_not_judged_says_so() -> None:
     text = "\n".join(page.section(claims.read("M1"), of, ""))
     assert "Beside them, not judged: gnmax perplexity: 20, 21." in text
     assert "on two cores)" in text  # an older verdict names no model
+    of["small"]["device"] = "cuda"
+    assert "; 1 min on a GPU)" in "\n".join(page.section(claims.read("M1"), of, ""))
 
 
 def test_a_verdict_names_the_public_model_that_it_is_of() -> None:

@@ -11,8 +11,13 @@ import pytest
 from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.progress import WHOLE, Remark
+from audit.measure import asking
 from audit.measure.asking import Asking, askings
 from audit.measure.rehearsal import Asked
+from audit.models.causal import CausalLM
+from audit.models.ensembles.adapters_of_one_base import Together
+from audit.models.ensembles.batching import Stacked, batched
+from audit.models.loading import load_weights
 from audit.models.sizes import width_of
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve
@@ -288,6 +293,21 @@ def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
     asked = Asked(generated=1, scored=2, read=3)
     by_hand = Asking(Access.SCORE, None, 1.0, 10.0, 100.0, 0.0)
     assert by_hand.seconds(asked) == 321.0
+
+
+@pytest.mark.parametrize("lora", [None, "r=2"])
+def test_members_that_are_measured_are_not_computed_as_one(
+    tmp_path: Path, lora: str | None
+) -> None:
+    run = prepared(tmp_path, defense=("submix:k=2",), **({"lora": lora} if lora else {}))
+    inner = load_weights(run.plan.model, "cpu")
+    public = CausalLM(inner, run.tokenizer, run.plan.model.max_length)
+    members = asking._members(run, public)
+    together = batched(members)
+    assert len(members) == 4 and isinstance(together, Stacked)
+    assert together.places == (0, 1, 2, 3) and isinstance(together.inner.inner, Together) == bool(
+        lora
+    )
 
 
 # steps
