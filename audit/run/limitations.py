@@ -17,7 +17,7 @@ from audit.plan.plan import Plan
 from audit.plan.text import Text
 from audit.plugins import registry
 from audit.prepare.run import Run
-from audit.results.badge import NOT_RUN
+from audit.results.badge import FOREIGN, NOT_RUN
 from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text
@@ -46,11 +46,7 @@ def not_tested(plan: Plan) -> list[str]:
         "differences between seeds: one seed was run, which does not rank defenses",
         *(weights.UNSEEN if plan.source.model and not plan.source.served else ()),
         *(serving.UNSEEN if plan.source.served else ()),
-        *(
-            [f"what attacks of other kinds of runs look for: {', '.join(foreign)}"]
-            if foreign
-            else []
-        ),
+        *([f"{FOREIGN}{', '.join(foreign)}"] if foreign else []),
     ]
 
 

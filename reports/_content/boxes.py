@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results import badge, quoting, words
-from audit.results.badge import NOT_RUN, PERSON, Badge
+from audit.results.badge import FOREIGN, NOT_RUN, PERSON, Badge
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, legend, summary, usefulness, wording
 from reports._content.first import seeded, subject
@@ -141,6 +141,8 @@ def _figure(finding: FindingResult) -> Pair:
         unit = finding.unit.removeprefix("share of ")
         what = "generated texts held a planted secret" if unit == "generations" else unit
         return f"{finding.k:,} of {finding.n:,}", f"{what}, {name}."
+    if summary.by_ranks(finding):
+        return "a leak", f"planted values are likelier than values of twins, {name}."
     if finding.value is None:
         return "a leak", f"known within bounds only, {name}."
     value = words.quantity(finding.value, finding.unit)
@@ -183,7 +185,7 @@ def _spoken(finding: FindingResult, release: ReleaseResult) -> list[str]:
     for s in release.sessions:
         if s.purpose == finding.attack and s.budget is not None:
             of = "all" if s.answered == s.queries else f"{s.answered:,} of"
-            return [f"It answered {of} {s.queries:,} queries of this attack."]
+            return [f"Its own session answered {of} {s.queries:,} queries."]
     return []
 
 
@@ -214,7 +216,8 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
     lines = [
-        f"Its budget ended after {s.answered:,} of the {s.queries:,} tokens that measure this."
+        f"Measured in another session, whose budget ended after {s.answered:,} of {s.queries:,} "
+        "tokens."
         for s in stops[:1]
     ]
     if share is None:
@@ -232,13 +235,14 @@ def _not_shown(results: Results, release: ReleaseResult) -> Box:
     open_, unmeasured = counted[Leaked.INCONCLUSIVE], counted[Leaked.NOT_MEASURED]
     lines = [f"{words.count(open_, 'measure')} of the attacks run: inconclusive."] if open_ else []
     lines += (
-        [f"{words.count(unmeasured, 'measure')} of the attacks run: not made."]
+        [f"{words.count(unmeasured, 'measure')} of the attacks run: not measured."]
         if unmeasured
         else []
     )
     left = [
         f"Not tested: {wording.clip(line.removeprefix(NOT_RUN), 100)}."
         for line in results.not_tested
+        if not line.startswith(FOREIGN)
     ]
     count = len(badge.untried(results))
     figure = f"{words.count(count, 'attack')} not run" if count else "other attackers"

@@ -170,11 +170,11 @@ def _warnings(
     if results.corpus.name in _DEMO:
         yield "the data are the demo's, so this is no answer about another model"
     audited = [release for release in releases if not release.reference]
-    if stored := {name for release in audited for name in _stored(release)}:
-        settings = " and ".join(f"{name}=system" for name in sorted(stored))
+    stored = {f"{r.defense}:{name}=system" for r in audited for name in _stored(r)}
+    if stored:
         yield (
-            "noise comes from a stored seed, so that the audit can be run again; whoever has the "
-            f"seed can take the noise away: for a release set {settings}"
+            "noise comes from the seed that this report states; whoever knows it can take the "
+            f"noise away: for a release use {' and '.join(sorted(stored))}"
         )
     yield from _controls(releases)
     if gated is None:

@@ -26,7 +26,7 @@ _BLIND = "Blind: the same test by a classifier that reads the candidates and no 
 LINKS = {  # what each condition of "no leak found" means
     "Contact": "the text reached the model",
     "Sight": "these measures see such text",
-    "Reach": "a large leak would be found",
+    "Reach": "a leak of the stated size would be found",
 }
 ALL_SHOWN = f"That an attack finds nothing counts here: {', '.join(LINKS.values())}."
 ENDS = (

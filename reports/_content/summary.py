@@ -307,20 +307,20 @@ def _row(
     roles: list[str],
     releases: Sequence[ReleaseResult],
 ) -> Row:
-    unit = finding.unit
     beside = [_value_of(control_of(release, role, releases), finding) for role in roles]
     aside = ["insiders only"] if finding.stronger_than_release else []
     aside.append(tally(release, finding.attack))
+    undefended = control_of(release, "positive control", releases)
     return Row(
         measurement=measurement(finding),
         target=section(finding.attack, releases),
         aside="; ".join(filter(None, aside)),
         measured=_measured(finding),
         certainty=certainty(finding, release.guarantee),
-        controls=[_twins(finding.control, finding.blind, unit), *beside],
+        controls=[_of_twins(finding), *beside],
         leaked=verdicts.leaked(finding),
         claim=verdicts.claim(finding),
-        strip=strip(finding, control_of(release, "positive control", releases)),
+        strip=None if by_ranks(finding) else strip(finding, undefended),
         ends=finding.cut is not None,
     )
 
@@ -341,11 +341,24 @@ def _measured(finding: FindingResult) -> Value:
     text = _with_unit(words.quantity(finding.value, finding.unit), finding.unit)
     count = f"n = {words.integer(finding.n)}"
     bounds = words.interval(finding.ci, finding.unit)
+    if by_ranks(finding):
+        return Value("likelier than twins", f"by ranks, {count}")
     return Value(text, ", ".join(filter(None, [bounds, count])))
+
+
+def by_ranks(finding: FindingResult) -> bool:
+    """Return whether a leak is one of ranks, whatever the means are: one twin may move theirs."""
+    return finding.leaked.detected and finding.test.endswith("likelihoods")
 
 
 def _with_unit(text: str, unit: str) -> str:
     return f"{text} bits" if unit == "bits" else text
+
+
+def _of_twins(finding: FindingResult) -> Value:
+    if by_ranks(finding) and finding.control is not None:
+        return Value("less likely", f"n = {words.integer(finding.control.n)}")
+    return _twins(finding.control, finding.blind, finding.unit)
 
 
 def _twins(control: Control | None, blind: Control | None, unit: str) -> Value:
@@ -384,9 +397,7 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
             return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
         return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"
     if finding.leaked.detected:
-        chance = wording.by_chance(finding)
-        ranked = finding.test.endswith("likelihoods")  # tested by ranks: the mean may be a twin's
-        return f"planted values rank above their twins; {chance}" if ranked and chance else chance
+        return wording.by_chance(finding)
     return ""
 
 

@@ -136,7 +136,8 @@ def test_strip_names_what_speaks_against_relying_on_it() -> None:
     subject, *others = own.releases
     for name in ("source", "noise"):
         seeded = subject.changed(parameters={name: "seed"})
-        assert f"for a release set {name}=system" in warned(own.changed(releases=[seeded, *others]))
+        said = warned(own.changed(releases=[seeded, *others]))
+        assert f"for a release use dp_sgd:{name}=system" in said
         kept = subject.changed(parameters={name: "system"})
         assert "seed" not in warned(own.changed(releases=[kept, *others]))
     assert "did not finish" in warned(own.changed(status="partial"))

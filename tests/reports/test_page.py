@@ -180,6 +180,18 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     assert not page_of(quiet, quiet.changed(reference=True)).summary.blocks[1:]
 
 
+def test_a_leak_by_ranks_shows_no_mean_that_its_twins_may_have_too() -> None:
+    low = make.finding(1e-9, metric="probability", test="extraction likelihoods", adjusted_p=0.01)
+    leak = low.changed(leaked="leak", k=None, silence=beside_leak(make.SILENCE))
+    told = [page_of(make.release("none", make.guarantee(None), one)) for one in (low, leak)]
+    quiet, row = (page.summary.blocks[0].rows[0] for page in told)
+    assert (row.measured.text, row.controls[0].text) == ("likelier than twins", "less likely")
+    assert row.strip is None and "1 of 100 runs" in row.certainty
+    assert quiet.strip is not None and quiet.controls[0].text == "0\u00a0%"
+    found = next(box for box in told[1].boxes if box.name == "Leaked")
+    assert found.figure == "a leak" and "likelier than values of twins" in found.lines[0]
+
+
 def test_wider_intervals_are_explained_where_answers_can_end_a_session() -> None:
     fixed, ends = (make.finding(0.0, cut=cut) for cut in (None, False))
     for found, told in ((fixed, False), (ends, True)):
