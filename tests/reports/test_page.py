@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import cast
 
+from audit.core.terms import Relation
 from audit.findings.shows import beside_leak, not_shown
 from audit.results.schema import ReleaseResult
 from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
 from reports._content.legend import ALL_SHOWN, ENDS
+from reports._content.terms import TERMS
+from reports._content.wording import spelled
 from tests import by_hand as make
 
 REFUTED = {"leaked": "leak", "claim": "refuted"}
@@ -178,6 +181,11 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     (line,) = page_of(leak).summary.blocks[0].conditions
     assert line.startswith("Contact (the text reached the model): shown.")
     assert not page_of(quiet, quiet.changed(reference=True)).summary.blocks[1:]
+
+
+def test_what_a_claim_is_of_stands_among_the_terms() -> None:
+    words = [word.strip() for head, _ in TERMS for word in head.split(",")]
+    assert {*map(spelled, Relation), "worst case", "data-dependent", "δ"} <= {*words}
 
 
 def test_a_leak_by_ranks_shows_no_mean_that_its_twins_may_have_too() -> None:
