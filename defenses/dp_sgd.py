@@ -167,7 +167,7 @@ class DPSGD(Defense):
         (only,) = trainings
         method = only.method
         assert isinstance(method, PrivateRecipe)
-        units, conditions = method.population, _UNIT[self.unit]
+        units, conditions = method.population, noisy_sums.PROTECTED[self.unit]
         if method.units is not None:
             units, conditions = method.units.number, _by_record(method.units, method.population)
         delta = noisy_sums.delta_of(self.delta, units)
@@ -217,15 +217,3 @@ def _by_record(units: Units, records: int) -> tuple[str, ...]:
         f"{records} is the public number of records that the sums are divided by",
         "a text that several users have is protected less",
     )
-
-
-_UNIT: dict[str, tuple[str, ...]] = {
-    Unit.USER: (
-        "all records of one user are protected together; a text that several users have is "
-        "protected less",
-    ),
-    Unit.RECORD: (
-        "one record is protected; the losses of a user's several records, and of repeats of one "
-        "text, add up",
-    ),
-}

@@ -12,6 +12,7 @@ from audit.core.corpus import Record
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee, default_delta
+from audit.core.terms import Unit
 from audit.models.training.dp_sgd import PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
@@ -138,6 +139,16 @@ def _epsilon(mechanism: Mechanism, delta: float) -> float:
     return epsilon(mechanism, delta)
 
 
+PROTECTED: dict[str, tuple[str, ...]] = {
+    Unit.USER: (
+        "all records of one user are protected together; a text that several users have is "
+        "protected less",
+    ),
+    Unit.RECORD: (
+        "one record is protected; the losses of a user's several records, and of repeats of one "
+        "text, add up",
+    ),
+}
 _SEED = (
     "Noise is derived from the seed stored in results.json, so the guarantee holds only against "
     "someone who does not have that file. For a real release use noise=system."

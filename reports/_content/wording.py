@@ -29,6 +29,7 @@ DEFENSES = {
     "as_is": "a model as its trainer made it",
     "blacklist": "an undefended model whose private values are masked in its answers",
     "capped_submix": "models of parts of the users, mixed within a fixed charge",
+    "dp_ftrl": "training with clipped gradients and noise that partly cancels",
     "dp_sgd": "training with clipped, noised gradients",
     "gnmax": "models of parts of the users, which vote on each word",
     "invisible_ink": "a public model nudged by models of parts of the users",

@@ -29,6 +29,7 @@ QUICK = {
     "extraction": "generations=10,searched=5",
     "exposure": "budget=200,samples=50",
     "name_leak": "generations=8,length=6,decoys=2",
+    "dp_ftrl": "epochs=2",
     "dp_sgd": "epochs=2",
     "s_dpsgd": "epochs=2",
     "seqpate": "sentences=40,longest=24,warmup_epochs=1,epochs=1",

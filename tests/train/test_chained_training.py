@@ -83,6 +83,8 @@ def variants(value: Any) -> Iterator[Any]:
                 yield replace(value, **{field.name: other})  # type: ignore[type-var]
     elif value is None:
         yield 1
+    elif isinstance(value, tuple):
+        yield (*value, 0.0)
     elif isinstance(value, str):
         yield "top:1" if value == "all" else f"{value}!"
     else:

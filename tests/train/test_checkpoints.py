@@ -35,6 +35,7 @@ from audit.train import train
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.task import EVERY, Task
 from audit.train.train import train_all
+from defenses.training.banded import square_root
 from tests.builders import narrow
 from tests.train.conftest import silent
 
@@ -78,6 +79,7 @@ def task(base: ModelFolder, name: str, stages: Path) -> Task:
         "none, last block": (training(replace(TUNED, layers="top:1")), base),
         "a member that goes on": (training(TUNED, after=training(replace(TUNED, epochs=1))), base),
         "dp_sgd": (training(PRIVATE), base),
+        "dp_ftrl": (training(replace(PRIVATE, bands=square_root(3))), base),
         "dp_sgd, sgd": (training(replace(PRIVATE, optimizer="sgd")), base),
         "dp_sgd, its own lora": (training(replace(PRIVATE, lora=2)), base),
         "dp_sgd, lora": (training(PRIVATE), replace(base, lora=ADAPTERS)),
@@ -92,7 +94,7 @@ def task(base: ModelFolder, name: str, stages: Path) -> Task:
     return Task(what, model, "cpu", 1, stages, checkpoint_every=0.0)
 
 
-QUICK = ("none", "none, lora", "dp_sgd", "s_dpsgd, independent")
+QUICK = ("none", "none, lora", "dp_sgd", "dp_ftrl", "s_dpsgd, independent")
 MORE = (
     *("none, last block", "a member that goes on", "dp_sgd, sgd", "dp_sgd, lora", "s_dpsgd, twice"),
     *("dp_sgd, its own lora", "s_dpsgd, reset", "s_dpsgd, paper", "student without teachers"),

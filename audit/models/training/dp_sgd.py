@@ -2,11 +2,14 @@
 
 In a step, each sampled example is read once and no other example has any influence; an empty batch
 still releases noise. The sum is divided by the *expected* batch size, which is public.
+
+DP-FTRL by banded matrix factorization is the same with several bands: the noise of a step cancels
+a part of the noise before, and an example may be sampled in every b̂-th step only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, compress
@@ -28,7 +31,8 @@ from audit.core.training import NO_TEACHERS, Method, NotFiniteError, Teachers, T
 from audit.models.adapters import is_adapted, with_adapters
 from audit.models.held_weights import computes_in_half, hold, let_go
 from audit.models.layers import limited
-from audit.models.training.examples import collated, examples_of, poisson
+from audit.models.training.correlated import PLAIN, Rows, group
+from audit.models.training.examples import Example, collated, examples_of, poisson
 from audit.models.training.fine_tuning import stepped, warmed
 from audit.models.training.per_example_gradients import (
     Batch,
@@ -99,6 +103,9 @@ class PrivateRecipe(Method):
     physical_tokens: tokens in memory at once, padding included. A batch of DP-SGD may be larger,
         and so may one owner's data; a single row is never divided.
     units: what is protected, where that is more than one owner; None: every owner by itself.
+    bands: first column of C, b̂ numbers of norm 1 (see `correlated`). Step t samples, with
+        probability q, among the owners of group t mod b̂ alone. by_text: whether an owner's group
+        follows from its text, where an owner is one record, and not from its name.
     checkpoint_activations: whether blocks compute twice: less memory, the same sums.
     """
 
@@ -117,6 +124,8 @@ class PrivateRecipe(Method):
     physical_tokens: int = 4096
     units: Units | None = None
     checkpoint_activations: bool = field(default=False, metadata=UNSAID)
+    bands: tuple[float, ...] = field(default=PLAIN, metadata=UNSAID)
+    by_text: bool = field(default=False, metadata=UNSAID)
 
     def train(
         self,
@@ -126,30 +135,44 @@ class PrivateRecipe(Method):
         progress: ShareDone | None = None,
         teachers: Teachers = NO_TEACHERS,
     ) -> None:
-        examples = examples_of(training, tokenizer, self.max_length)
+        groups = self._groups(training, examples_of(training, tokenizer, self.max_length))
         coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
         model.eval()  # type: ignore[no-untyped-call]  # dropout would make the norms random
         with (
             adapted(model, self.layers, self.lora, training.seed) as inner,
             recomputed(inner, self.checkpoint_activations),
         ):
-            release = NoisySum(inner, self.noise, noise)
+            release = NoisySum(inner, self.noise, noise, self.bands)
             optimizer = make_optimizer(self.optimizer, inner)
             resume = Resume(training.checkpoint, coins=Draws(coins), noise=Draws(noise))
             counts = training.counts
             done = resume.begin(
-                weights=Weights(inner), moments=Moments(optimizer), counts=Counting(counts)
+                weights=Weights(inner),
+                moments=Moments(optimizer),
+                counts=Counting(counts),
+                rows=release.rows,
             )
+            expected = self.sampling_probability * self.population / len(groups)
             for step in range(done, self.steps):
-                drawn = poisson(examples, self.sampling_probability, coins)
+                drawn = poisson(groups[step % len(groups)], self.sampling_probability, coins)
                 batches = collated(drawn, self.physical_tokens, model.device)
-                expected = self.sampling_probability * self.population
                 pieces = release.into_gradients(batches, expected)
                 rate = self.learning_rate * warmed(step, self.steps, self.warmup)
                 counts.step(pieces, stepped(optimizer, rate))
                 if progress is not None:
                     progress((step + 1) / self.steps)
                 resume.after(step + 1)
+
+    def _groups(self, training: Training, examples: Sequence[Example]) -> list[list[Example]]:
+        """Divide the examples by their owners' groups, one for each band."""
+        names = dict.fromkeys(training.owners)
+        if self.by_text:
+            names = dict(zip(training.owners, training.texts, strict=True))
+        groups: list[list[Example]] = [[] for _ in self.bands]
+        for (owner, text), example in zip(names.items(), examples, strict=True):
+            name = owner if text is None else text
+            groups[group(name, training.seed, len(groups))].append(example)
+        return groups
 
     def idle(self, training: Training) -> bool:
         return self.steps == 0  # without texts noise is still added
@@ -162,9 +185,10 @@ class PrivateRecipe(Method):
 
     @property
     def releases(self) -> tuple[Gaussians, ...]:
-        """The noisy sums that depend on a protected unit."""
+        """The noisy sums that depend on a protected unit: with b̂ bands every b̂-th one."""
         sigma, q = self.noise.multiplier, self.sampling_probability
-        return (Gaussians(sigma, self.steps, q, self.units.examples if self.units else 1),)
+        own = -(-self.steps // len(self.bands))
+        return (Gaussians(sigma, own, q, self.units.examples if self.units else 1),)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -172,18 +196,26 @@ class PrivateRecipe(Method):
 
     @property
     def passes(self) -> float:
-        return self.sampling_probability * self.steps
+        return self.sampling_probability * self.steps / len(self.bands)
 
 
 class NoisySum:
     """Releases Σ_i clip(g_i) + N(0, σ²C²): examples reach the model in no other way.
+
+    With several bands the noise of a step is a row of C⁻¹Z, kept in `rows`.
 
     The gradients of the first batch of several examples, and of some before it, are compared with a
     plain loop, which reads every example alone and without padding; a difference stops the
     training.
     """
 
-    def __init__(self, model: nn.Module, noise: Noise, stream: NoiseStream) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        noise: Noise,
+        stream: NoiseStream,
+        bands: tuple[float, ...] = PLAIN,
+    ) -> None:
         if computes_in_half(model):
             raise UsageError(
                 "this model computes in half precision, in which each example's gradient depends "
@@ -193,7 +225,7 @@ class NoisySum:
         self._model = model
         self._noise = noise
         self._parameters = trainable(model)
-        self._stream = stream
+        self.rows = Rows(bands, lambda like: noise.drawn(like, stream))
         self._to_check = LONELY
         # fresh adapters are zero on one side, and so are all gradients of the other
         self._zero = [p for name, p in model.named_parameters() if p.requires_grad and _B in name]
@@ -206,8 +238,8 @@ class NoisySum:
         Raises NotFiniteError where a loss is not finite.
         """
         totals, pieces = self._clipped(batches)
-        for parameter, total in zip(self._parameters, totals, strict=True):
-            total.add_(self._noise.drawn(parameter, self._stream)).div_(divisor)
+        for place, (parameter, total) in enumerate(zip(self._parameters, totals, strict=True)):
+            total.add_(self.rows.drawn(place, parameter)).div_(divisor)
             parameter.grad = total
         return pieces
 

@@ -1,0 +1,151 @@
+"""DP-FTRL (arXiv 2103.00039) by banded matrix factorization (arXiv 2306.08153): correlated noise.
+
+As DP-SGD, but the noise of each step cancels a part of the noise before, so that the sum of all
+steps, which is what the model becomes, has less of it. A user takes part in every b̂-th step at
+most, where C has b̂ bands. Then the steps in which a user takes part have disjoint rows, and ε is
+that of DP-SGD with ⌈T/b̂⌉ steps and q = b̂·B/N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from audit.accounting import Mechanism
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
+from audit.core.release import ModelRelease, Release
+from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
+from audit.core.terms import Relation, Unit
+from audit.core.training import FineTuning, Trained, Training, owners
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from defenses.training import banded, checks, noisy_sums
+
+RELATION = Relation.ADD_OR_REMOVE
+SHARE = 8  # of the units, one in so many is expected in a step: room for bands
+
+
+@dataclass(frozen=True)
+class DPFTRL(Defense):
+    """Fine-tunes with clipped gradients of records or users, under noise that partly cancels.
+
+    epsilon: target ε in nats, at δ, per `unit` under add_or_remove; above 0, or none with
+        noise_multiplier.
+    delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N records or users; between 0 and 1.
+    unit: what is protected as a whole: "user" or "record".
+    noise_multiplier: deviation σ of a row of Z over the clipping norm, instead of a target ε;
+        above 0, with epsilon=none.
+    clip: norm C to which the gradient of each unit is clipped; above 0.
+    bands: number b̂ of bands, 1 to N/B; 1 is DP-SGD; default the power of two with the least
+        expected error of all prefix sums at this ε.
+    batch: expected batch size B; default an eighth of all units, at most 512; 1 to N.
+    epochs: how often each unit is read on average, in T = epochs·N/B steps; above 0.
+    learning_rate: peak learning rate, falling to zero; default three times the plan's; above 0.
+    optimizer: "adamw" or "sgd".
+    noise: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
+    """
+
+    epsilon: Annotated[float | None, POSITIVE] = 8.0
+    delta: Annotated[float | None, PROBABILITY] = None
+    unit: Annotated[str, one_of("user", "record")] = "user"
+    noise_multiplier: Annotated[float | None, POSITIVE] = None
+    clip: Annotated[float, POSITIVE] = 1.0
+    bands: Annotated[int | None, at_least(1)] = None
+    batch: Annotated[int | None, POSITIVE] = None
+    epochs: Annotated[float, POSITIVE] = 15.0
+    learning_rate: Annotated[float | None, POSITIVE] = None
+    optimizer: Annotated[str, one_of("adamw", "sgd")] = "adamw"
+    noise: Annotated[str, one_of("seed", "system")] = "seed"
+
+    def __post_init__(self) -> None:
+        check_fields("dp_ftrl", self)
+        checks.check_noise("dp_ftrl", self.epsilon, self.noise_multiplier)
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
+    ) -> Sequence[Training]:
+        records = corpus.of("private")
+        return [
+            Training(
+                "dp_ftrl",
+                tuple(record.text for record in records),
+                self._method(corpus, recipe),
+                derived_seed(seed, "dp_ftrl", model.sha256, "training"),
+                owners=owners(records, self.unit),
+            )
+        ]
+
+    def _method(self, corpus: Corpus, recipe: FineTuning) -> PrivateRecipe:
+        """Make the recipe from public sizes alone. Raises UsageError for too many bands."""
+        size = corpus.population
+        units = size.users if self.unit == Unit.USER else size.records
+        batch = self.batch or max(1, min(noisy_sums.BATCH, units // SHARE))
+        drawn = noisy_sums.sampling("dp_ftrl", units, batch, self.epochs)
+        most = min(units // batch, drawn.steps)
+        if self.bands is not None and self.bands > most:
+            raise UsageError(
+                f"dp_ftrl: bands is {self.bands}, but {units} units in batches of {batch} allow "
+                f"{most}; lower bands or batch"
+            )
+        plain = PrivateRecipe(
+            noise=Noise(0.0, self.clip, self.noise),
+            sampling_probability=drawn.probability,
+            steps=drawn.steps,
+            population=drawn.population,
+            learning_rate=self.learning_rate or noisy_sums.FASTER * recipe.learning_rate,
+            max_length=recipe.max_length,
+            optimizer=self.optimizer,
+            checkpoint_activations=recipe.checkpoint_activations,
+            by_text=self.unit == Unit.RECORD,
+        )
+        delta = noisy_sums.delta_of(self.delta, units)
+        tried = [self.bands] if self.bands is not None else banded.choices(most)
+        return min((self._with(plain, bands, delta) for bands in tried), key=_error)
+
+    def _with(self, plain: PrivateRecipe, bands: int, delta: float) -> PrivateRecipe:
+        """Return the recipe with so many bands, and the noise that ε then takes."""
+        q = min(1.0, bands * plain.sampling_probability)
+        method = replace(plain, bands=banded.square_root(bands), sampling_probability=q)
+        return noisy_sums.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION)
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        (only,) = trained
+        return ModelRelease(only.model, self.promised([only.training]))
+
+    def promised(self, trainings: Sequence[Training]) -> Guarantee:
+        (only,) = trainings
+        method = only.method
+        assert isinstance(method, PrivateRecipe)
+        return noisy_sums.promised(
+            Mechanism(method.releases, RELATION),
+            population=method.population,
+            unit=self.unit,
+            delta=noisy_sums.delta_of(self.delta, method.population),
+            theorem="DP-FTRL by banded matrix factorization (arXiv 2306.08153): a unit's steps as "
+            "Poisson-subsampled Gaussian sums, composed by privacy loss distributions",
+            source=self.noise,
+            conditions=(*_correlation(method, self.unit), *noisy_sums.PROTECTED[self.unit]),
+        )
+
+
+def _error(method: PrivateRecipe) -> float:
+    """Return the expected error of a prefix sum, over the clipping norm."""
+    return method.noise.multiplier * banded.error(method.bands, method.steps)
+
+
+def _correlation(method: PrivateRecipe, unit: str) -> tuple[str, ...]:
+    bands = len(method.bands)
+    return (
+        f"{method.steps} sums are released, with noise C⁻¹Z: C is lower triangular and Toeplitz, "
+        f"has b̂ = {bands} bands (the square root of the prefix sums, cut) and columns of norm at "
+        "most 1, so that all steps of one unit are as that many sums with independent noise",
+        f"the group of a {unit} among b̂ is a keyed hash of "
+        f"{'its id' if unit == Unit.USER else 'its text'} alone; step t samples group t mod b̂, so "
+        "that a unit takes part in every b̂-th step at most",
+    )
