@@ -9,6 +9,7 @@ that of DP-SGD with ⌈T/b̂⌉ steps and q = b̂·B/N.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -28,24 +29,24 @@ from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from defenses.training import banded, checks, noisy_sums
 
 RELATION = Relation.ADD_OR_REMOVE
-SHARE = 8  # of the units, one in so many is expected in a step: room for bands
+SHARE = 8  # of the users, one in so many is expected in a step: room for bands
+MOST = 16  # bands that are chosen at most: b̂ − 1 rows like all trained parameters are held
 
 
 @dataclass(frozen=True)
 class DPFTRL(Defense):
-    """Fine-tunes with clipped gradients of records or users, under noise that partly cancels.
+    """Fine-tunes with clipped gradients of users, under noise that partly cancels.
 
-    epsilon: target ε in nats, at δ, per `unit` under add_or_remove; above 0, or none with
+    epsilon: target ε in nats, at δ, per user under add_or_remove; above 0, or none with
         noise_multiplier.
-    delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N records or users; between 0 and 1.
-    unit: what is protected as a whole: "user" or "record".
+    delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N users; between 0 and 1.
     noise_multiplier: deviation σ of a row of Z over the clipping norm, instead of a target ε;
         above 0, with epsilon=none.
-    clip: norm C to which the gradient of each unit is clipped; above 0.
-    bands: number b̂ of bands, 1 to N/B; 1 is DP-SGD; default the power of two with the least
-        expected error of all prefix sums at this ε.
-    batch: expected batch size B; default an eighth of all units, at most 512; 1 to N.
-    epochs: how often each unit is read on average, in T = epochs·N/B steps; above 0.
+    clip: norm C to which the gradient of each user is clipped; above 0.
+    bands: number b̂ of bands, 1 to N/B and T; 1 is DP-SGD; default the power of two up to 16 with
+        the least expected error of all prefix sums at the target ε, or 1 where σ is given.
+    batch: expected batch size B; default an eighth of all users, at most 512; 1 to N.
+    epochs: how often each user is read on average, in T = epochs·N/B steps; above 0.
     learning_rate: peak learning rate, falling to zero; default three times the plan's; above 0.
     optimizer: "adamw" or "sgd".
     noise: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
@@ -53,7 +54,6 @@ class DPFTRL(Defense):
 
     epsilon: Annotated[float | None, POSITIVE] = 8.0
     delta: Annotated[float | None, PROBABILITY] = None
-    unit: Annotated[str, one_of("user", "record")] = "user"
     noise_multiplier: Annotated[float | None, POSITIVE] = None
     clip: Annotated[float, POSITIVE] = 1.0
     bands: Annotated[int | None, at_least(1)] = None
@@ -77,21 +77,20 @@ class DPFTRL(Defense):
                 tuple(record.text for record in records),
                 self._method(corpus, recipe),
                 derived_seed(seed, "dp_ftrl", model.sha256, "training"),
-                owners=owners(records, self.unit),
+                owners=owners(records, Unit.USER),
             )
         ]
 
     def _method(self, corpus: Corpus, recipe: FineTuning) -> PrivateRecipe:
         """Make the recipe from public sizes alone. Raises UsageError for too many bands."""
-        size = corpus.population
-        units = size.users if self.unit == Unit.USER else size.records
-        batch = self.batch or max(1, min(noisy_sums.BATCH, units // SHARE))
-        drawn = noisy_sums.sampling("dp_ftrl", units, batch, self.epochs)
-        most = min(units // batch, drawn.steps)
+        users = corpus.population.users
+        batch = self.batch or max(1, min(noisy_sums.BATCH, users // SHARE))
+        drawn = noisy_sums.sampling("dp_ftrl", users, batch, self.epochs)
+        most = min(users // batch, drawn.steps)
         if self.bands is not None and self.bands > most:
             raise UsageError(
-                f"dp_ftrl: bands is {self.bands}, but {units} units in batches of {batch} allow "
-                f"{most}; lower bands or batch"
+                f"dp_ftrl: bands is {self.bands}, but {users} users in batches of {batch} and "
+                f"{drawn.steps} steps allow {most}; lower bands or batch"
             )
         plain = PrivateRecipe(
             noise=Noise(0.0, self.clip, self.noise),
@@ -102,11 +101,19 @@ class DPFTRL(Defense):
             max_length=recipe.max_length,
             optimizer=self.optimizer,
             checkpoint_activations=recipe.checkpoint_activations,
-            by_text=self.unit == Unit.RECORD,
         )
-        delta = noisy_sums.delta_of(self.delta, units)
-        tried = [self.bands] if self.bands is not None else banded.choices(most)
-        return min((self._with(plain, bands, delta) for bands in tried), key=_error)
+        delta = noisy_sums.delta_of(self.delta, users)
+        if self.bands is not None or self.noise_multiplier is not None:
+            return self._with(plain, self.bands or 1, delta)
+        return self._best(plain, min(most, MOST), delta)
+
+    def _best(self, plain: PrivateRecipe, most: int, delta: float) -> PrivateRecipe:
+        """Choose the number of bands by the expected error; some may not reach ε at all."""
+        every = [self._with(plain, 1, delta)]
+        for bands in banded.choices(most):
+            with suppress(UsageError):
+                every.append(self._with(plain, bands, delta))
+        return min(every, key=_error)
 
     def _with(self, plain: PrivateRecipe, bands: int, delta: float) -> PrivateRecipe:
         """Return the recipe with so many bands, and the noise that ε then takes."""
@@ -125,12 +132,12 @@ class DPFTRL(Defense):
         return noisy_sums.promised(
             Mechanism(method.releases, RELATION),
             population=method.population,
-            unit=self.unit,
+            unit=Unit.USER,
             delta=noisy_sums.delta_of(self.delta, method.population),
-            theorem="DP-FTRL by banded matrix factorization (arXiv 2306.08153): a unit's steps as "
-            "Poisson-subsampled Gaussian sums, composed by privacy loss distributions",
+            theorem="DP-FTRL by banded matrix factorization (arXiv 2306.08153): the steps of one "
+            "user as that many sums with independent noise, composed",
             source=self.noise,
-            conditions=(*_correlation(method, self.unit), *noisy_sums.PROTECTED[self.unit]),
+            conditions=(*_correlation(method), *noisy_sums.PROTECTED[Unit.USER]),
         )
 
 
@@ -139,13 +146,13 @@ def _error(method: PrivateRecipe) -> float:
     return method.noise.multiplier * banded.error(method.bands, method.steps)
 
 
-def _correlation(method: PrivateRecipe, unit: str) -> tuple[str, ...]:
-    bands = len(method.bands)
+def _correlation(method: PrivateRecipe) -> tuple[str, ...]:
+    bands, own = len(method.bands), method.releases[0].count
     return (
         f"{method.steps} sums are released, with noise C⁻¹Z: C is lower triangular and Toeplitz, "
         f"has b̂ = {bands} bands (the square root of the prefix sums, cut) and columns of norm at "
-        "most 1, so that all steps of one unit are as that many sums with independent noise",
-        f"the group of a {unit} among b̂ is a keyed hash of "
-        f"{'its id' if unit == Unit.USER else 'its text'} alone; step t samples group t mod b̂, so "
-        "that a unit takes part in every b̂-th step at most",
+        f"most 1; a user takes part in at most {own} of them, and these are as {own} sums with "
+        "independent noise; b̂ is a public constant, too",
+        "the group of a user among b̂ is a keyed hash of the id alone; step t samples group "
+        "t mod b̂, so that a user's steps are b̂ apart",
     )

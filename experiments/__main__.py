@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from audit import api
 from audit.cli.progress import Progress
 from audit.core.code import code_digest
 from audit.core.errors import UsageError
-from audit.core.writing import write_atomically
+from audit.core.writing import copy_file, write_atomically
 from audit.findings import stored
 from audit.plan.plan_file import to_toml
 from audit.results.schema import Results
@@ -142,12 +140,12 @@ def _ran(planned: api.Planned, models: Path) -> Results:
     if finished.exists():
         return stored.load(finished)
     write_atomically(made_by, code)
-    _link(models, stages)
+    _share(models, stages)
     try:
         with Progress() as progress:
             planned.run(progress.report)
     finally:
-        _link(stages, models)
+        _share(stages, models)
     return stored.load(finished)
 
 
@@ -163,12 +161,15 @@ def _modules(package: str) -> list[str]:
     return [".".join(path.relative_to(HERE.parent).with_suffix("").parts) for path in paths]
 
 
-def _link(source: Path, target: Path) -> None:
-    """Copy all trained models of one folder to another; sessions stay with their own ledger."""
-    target.mkdir(parents=True, exist_ok=True)
-    for path in source.glob("trained-*.safetensors"):
-        with suppress(FileExistsError):
-            os.link(path, target / path.name)
+def _share(source: Path, target: Path) -> None:
+    """Copy all trained models of one folder to another, with their counts and signatures; sessions
+    stay with their own ledger."""
+    for kind in ("trained-*.safetensors", "counted-*.json"):
+        for folder in ("signatures", "."):
+            (target / folder).mkdir(parents=True, exist_ok=True)
+            for path in sorted((source / folder).glob(kind)):
+                if not (target / folder / path.name).exists():
+                    copy_file(path, target / folder / path.name)
 
 
 def _judged(

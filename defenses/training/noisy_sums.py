@@ -1,4 +1,4 @@
-"""Shared by DP-SGD and Selective-DPSGD: public sampling sizes, σ for a target ε, the guarantee."""
+"""Shared by DP-SGD, DP-FTRL and Selective-DPSGD: public sizes, σ for a target ε, the guarantee."""
 
 from __future__ import annotations
 

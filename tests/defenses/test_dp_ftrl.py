@@ -95,23 +95,27 @@ def test_epsilon_is_that_of_the_mechanism_simulated(bands: int, q: float, sigma:
 def test_one_band_is_dp_sgd() -> None:
     mine, theirs = (method_of(one) for one in (DPFTRL(bands=1, batch=5), DPSGD(batch=5)))
     assert isinstance(mine, PrivateRecipe) and mine == theirs
-    records = method_of(DPFTRL(bands=1, batch=5, unit="record"))
-    assert records.by_text and records.population == 80
 
 
-def test_a_unit_s_steps_are_what_epsilon_is_of() -> None:
-    guarantee = promise(DPFTRL(bands=4, batch=5, epochs=3))
-    method = method_of(DPFTRL(bands=4, batch=5, epochs=3))
+@pytest.mark.parametrize("source", ["seed", "system"])
+def test_a_user_s_steps_are_what_epsilon_is_of(source: str) -> None:
+    defense = DPFTRL(bands=4, batch=5, epochs=3, clip=0.3, noise=source)
+    guarantee, method = promise(defense), method_of(defense)
     assert (method.steps, method.sampling_probability, len(method.bands)) == (24, 0.5, 4)
     assert method.releases[0].count == 6 and method.passes == pytest.approx(3.0)
+    assert (method.noise.max_norm, method.noise.source) == (0.3, source)
     assert guarantee.epsilon == pytest.approx(8.0, rel=2e-3) and guarantee.unit == "user"
     assert recompute(guarantee.accounting) == pytest.approx(guarantee.epsilon)
     said = " ".join(guarantee.conditions)
-    assert "b̂ = 4 bands" in said and "keyed hash of its id alone" in said
+    assert "b̂ = 4 bands" in said and "keyed hash of the id alone" in said
+    assert "24 sums are released" in said and "at most 6 of them" in said
+    assert ("SHAKE-256" in said) == (source == "system") and "protected together" in said
+    (training,) = defense.trainings(corpus(), *_rest())
+    assert set(training.owners) == {f"u{i}" for i in range(40)}
 
 
 def test_bands_are_chosen_by_the_error_at_this_epsilon() -> None:
-    """None of the other powers of two has less; more than N/B are refused."""
+    """None of the other powers of two has less; more than N/B or T are refused."""
     chosen = method_of(DPFTRL(batch=2))
     errors = {}
     for bands in (1, 2, 4, 8, 16):
@@ -119,8 +123,18 @@ def test_bands_are_chosen_by_the_error_at_this_epsilon() -> None:
         errors[bands] = one.noise.multiplier * banded.error(one.bands, one.steps)
     assert min(errors, key=errors.__getitem__) == len(chosen.bands) > 1
     assert errors[len(chosen.bands)] < 0.9 * errors[1]
-    with pytest.raises(UsageError, match="bands is 21, but 40 units in batches of 2 allow 20"):
-        method_of(DPFTRL(batch=2, bands=21))
+    for bands, epochs, most in ((21, 15.0, 20), (3, 0.1, 2)):
+        with pytest.raises(UsageError, match=f"bands is {bands}, but 40 users .* allow {most};"):
+            method_of(DPFTRL(batch=2, bands=bands, epochs=epochs))
+    assert len(method_of(DPFTRL(batch=2, epsilon=None, noise_multiplier=1.0)).bands) == 1
+    uneven = method_of(DPFTRL(batch=3, bands=13))  # 40 users in batches of 3
+    assert uneven.sampling_probability == pytest.approx(39 / 40)
+    assert len(method_of(DPFTRL(batch=1), texts=corpus(200, 1)).bands) <= 16
+
+
+def test_bands_that_do_not_reach_epsilon_are_not_chosen() -> None:
+    tiny = DPFTRL(batch=2, epsilon=3e-4)
+    assert len(method_of(tiny, texts=corpus(400, 1)).bands) == 1
 
 
 def test_no_coin_moves_groups_or_sizes() -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from audit.core import stages
 from experiments import page
-from experiments.__main__ import main
+from experiments.__main__ import _share, main
 
 PROJECT = Path(__file__).parents[2]
 
@@ -36,6 +37,21 @@ def test_claims_give_their_stored_verdicts_again(tmp_path: Path) -> None:
         )
         verdict = json.loads((tmp_path / "small" / claim / "verdict.json").read_text("utf-8"))
         assert verdict["models"] == [results["plan"]["model"]["sha256"]]
+
+
+def test_what_is_shared_is_a_signed_copy(tmp_path: Path) -> None:
+    """A hard link is refused where stages are read, and a stage without its signature, too."""
+    for name, content in (("stages", b"one"), ("models", b"another")):
+        (tmp_path / name).mkdir()
+        stages.write(tmp_path / name / "trained-a.safetensors", content)
+    stages.write(tmp_path / "stages" / "counted-b.json", b"{}")
+    stages.write(tmp_path / "stages" / "session-c.json", b"{}")
+    _share(tmp_path / "stages", tmp_path / "models")
+    made = tmp_path / "models"
+    assert (made / "trained-a.safetensors").read_bytes() == b"another"
+    assert stages.is_signed(made / "counted-b.json")
+    assert (made / "counted-b.json").stat().st_nlink == 1
+    assert not (made / "session-c.json").exists()
 
 
 def test_results_of_other_code_are_refused(tmp_path: Path) -> None:

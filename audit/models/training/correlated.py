@@ -6,6 +6,7 @@ rows. Denisov et al. 2022 (arXiv 2202.08312); Choquette-Choo et al. 2023 (arXiv 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import final
 
@@ -22,10 +23,13 @@ PLAIN = (1.0,)  # one band: C is the identity, and every row is independent
 class Rows(Part):
     """Draws the rows of C⁻¹Z one after the other, for several parameters side by side.
 
-    bands: the first column of C, b̂ numbers. independent: draws a row of Z, like a parameter.
+    bands: the first column of C, b̂ numbers of norm at most 1, else ValueError. independent: draws a
+    row of Z, like a parameter.
     """
 
     def __init__(self, bands: Sequence[float], independent: Callable[[Tensor], Tensor]) -> None:
+        if not math.hypot(*bands) <= 1.0 + 1e-9:
+            raise ValueError("a column of C is longer than 1, so one step would add too much")
         self._first, *self._others = bands
         self._independent = independent
         self._past: dict[int, list[Tensor]] = {}  # by parameter, the latest row first
@@ -34,7 +38,7 @@ class Rows(Part):
         """Draw the next row for the parameter at this place, by forward substitution."""
         row, past = self._independent(like), self._past.get(place, [])
         for band, before in zip(self._others, past, strict=False):
-            row.sub_(before, alpha=band)
+            row.sub_(before.to(row.device), alpha=band)  # those of a checkpoint are on the CPU
         if self._others:
             row.div_(self._first)
             self._past[place] = [row, *past][: len(self._others)]

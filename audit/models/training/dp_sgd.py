@@ -94,8 +94,8 @@ class Units:
 class PrivateRecipe(Method):
     """DP-SGD; an example is all data of one of the training's owners.
 
-    sampling_probability: q, each owner's probability in each step. steps: T.
-    population: N, the public number of owners; the noisy sum is divided by the expected q·N.
+    sampling_probability: q, each owner's probability in each step of its group. steps: T.
+    population: N, the public number of owners; the noisy sum is divided by the expected q·N/b̂.
     learning_rate: the optimizer's peak, after `warmup` (a share of the steps), zero at the end.
     optimizer: "adamw" or "sgd". max_length: input tokens per row; longer records are cut.
     layers: "all", or "top:N" for the last N blocks. lora: rank of adapters that are trained instead
@@ -104,8 +104,7 @@ class PrivateRecipe(Method):
         and so may one owner's data; a single row is never divided.
     units: what is protected, where that is more than one owner; None: every owner by itself.
     bands: first column of C, b̂ numbers of norm 1 (see `correlated`). Step t samples, with
-        probability q, among the owners of group t mod b̂ alone. by_text: whether an owner's group
-        follows from its text, where an owner is one record, and not from its name.
+        probability q, among the owners of group t mod b̂ alone. One band where units are given.
     checkpoint_activations: whether blocks compute twice: less memory, the same sums.
     """
 
@@ -125,7 +124,10 @@ class PrivateRecipe(Method):
     units: Units | None = None
     checkpoint_activations: bool = field(default=False, metadata=UNSAID)
     bands: tuple[float, ...] = field(default=PLAIN, metadata=UNSAID)
-    by_text: bool = field(default=False, metadata=UNSAID)
+
+    def __post_init__(self) -> None:
+        if self.units is not None and len(self.bands) > 1:
+            raise ValueError("of several examples of one unit no ε is known with several bands")
 
     def train(
         self,
@@ -165,13 +167,9 @@ class PrivateRecipe(Method):
 
     def _groups(self, training: Training, examples: Sequence[Example]) -> list[list[Example]]:
         """Divide the examples by their owners' groups, one for each band."""
-        names = dict.fromkeys(training.owners)
-        if self.by_text:
-            names = dict(zip(training.owners, training.texts, strict=True))
         groups: list[list[Example]] = [[] for _ in self.bands]
-        for (owner, text), example in zip(names.items(), examples, strict=True):
-            name = owner if text is None else text
-            groups[group(name, training.seed, len(groups))].append(example)
+        for owner, example in zip(dict.fromkeys(training.owners), examples, strict=True):
+            groups[group(owner, training.seed, len(groups))].append(example)
         return groups
 
     def idle(self, training: Training) -> bool:

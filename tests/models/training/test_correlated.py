@@ -15,7 +15,7 @@ from torch import Tensor
 
 from audit.models.training import dp_sgd
 from audit.models.training.correlated import PLAIN, Rows, group
-from audit.models.training.dp_sgd import Noise
+from audit.models.training.dp_sgd import Noise, Units
 from audit.models.training.examples import Example, examples_of
 from audit.models.training.fine_tuning import warmed
 from defenses.training.banded import square_root
@@ -56,15 +56,16 @@ def test_rows_are_those_of_the_inverse(bands: tuple[float, ...]) -> None:
 
 def test_rows_go_on_from_a_checkpoint_which_holds_as_many_as_are_needed() -> None:
     independent, _ = source(1)
-    whole = Rows(BANDS, independent)
-    drawn(whole, 5)
+    long = square_root(13)  # whose tenth row is not its second
+    whole = Rows(long, independent)
+    drawn(whole, 15)
     state = whole.state()
-    assert set(state) == {f"{i}.{age}" for i in range(2) for age in range(len(BANDS) - 1)}
+    assert set(state) == {f"{i}.{age}" for i in range(2) for age in range(12)}
     held = {name: value.clone() for name, value in state.items()}
-    again, empty = (Rows(BANDS, source(2)[0]) for _ in range(2))
+    again, empty = (Rows(long, source(2)[0]) for _ in range(2))
     again.restore(held)
-    other = Rows(BANDS, source(2)[0])
-    other.restore(dict(reversed(held.items())))
+    other = Rows(long, source(2)[0])
+    other._past = {i: list(rows) for i, rows in whole._past.items()}
     for one, two, zeroed in zip(drawn(again, 3), drawn(other, 3), drawn(empty, 3), strict=True):
         assert all(map(torch.equal, one, two)) and not torch.equal(one[0], zeroed[0])
     assert Rows(PLAIN, independent).state() == {}
@@ -110,20 +111,64 @@ def test_a_step_reads_its_group_and_everybody_is_in_one(read: list[list[Example]
 
 
 def test_nobody_moves_when_another_leaves(read: list[list[Example]]) -> None:
-    """Of records, whose names are their places, the text decides."""
-    recipe = replace(RECIPE, bands=square_root(3), sampling_probability=1.0, steps=3, by_text=True)
-    training = people(12)
-    places = tuple(f"{i}" for i in range(len(training.texts)))
-    whole = replace(training, owners=places)
-    fewer = replace(whole, texts=whole.texts[1:], owners=places[:-1])
-    moved(tiny(), recipe, whole)
-    before = [[one.rows for one in step] for step in read]
-    read.clear()
-    moved(tiny(), recipe, fewer)
-    after = [[one.rows for one in step] for step in read]
-    pairs = list(zip(before, after, strict=True))
+    recipe = replace(RECIPE, bands=square_root(3), sampling_probability=1.0, steps=3)
+    whole = people(12)
+    kept = [owner != "0" for owner in whole.owners]
+    fewer = replace(
+        whole,
+        texts=tuple(itertools.compress(whole.texts, kept)),
+        owners=tuple(itertools.compress(whole.owners, kept)),
+    )
+    seen = []
+    for training in (whole, fewer):
+        read.clear()
+        moved(tiny(), recipe, training)
+        seen.append([[one.rows for one in step] for step in read])
+    pairs = list(zip(*seen, strict=True))
     assert all(row in a for a, b in pairs for row in b)
     assert sum(len(a) - len(b) for a, b in pairs) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_without_anybody_a_training_adds_the_noise_of_its_column(dtype: torch.dtype) -> None:
+    """C times what the steps released is the stream's own draws, of deviation σ·clip."""
+    recipe = replace(RECIPE, bands=BANDS, noise=Noise(1.3, 0.7), learning_rate=1e-2)
+    training = replace(people(12), texts=(), owners=())
+    model = tiny().to(dtype)
+    before, released = weights(model), []
+    for steps in range(1, STEPS + 1):  # each as its first steps are: plain SGD, rates known
+        shorter = replace(recipe, steps=steps)
+        after = weights(trained(model, shorter, replace(training, key="one stream")))
+        released.append((before - after, [1e-2 * warmed(i, steps, 0.0) for i in range(steps)]))
+    rows: list[torch.Tensor] = []
+    for total, rates in released:
+        known = sum((rate * row for rate, row in zip(rates, rows, strict=False)), 0 * total)
+        rows.append((total - known) / rates[-1])
+    expected = recipe.sampling_probability * recipe.population / len(BANDS)
+    noise = expected * torch.stack(rows).double().numpy()
+    z = matrix(BANDS) @ noise
+    stream = recipe.noise.stream(replace(training, key="one stream"), "noise")
+    shapes = [p for p in model.parameters() if p.requires_grad]
+    drawn_z = [
+        torch.cat([recipe.noise.drawn(p, stream).flatten() for p in shapes]) for _ in range(STEPS)
+    ]
+    near = 2e-2 if dtype == torch.float32 else 1e-9
+    assert np.allclose(z, torch.stack(drawn_z).double().numpy(), atol=near)
+    assert z.std() == pytest.approx(1.3 * 0.7, rel=0.02)
+
+
+def test_a_checkpoint_of_another_device_is_taken_up() -> None:
+    """On a machine without a GPU: tensors that compute nothing tell of their device alone."""
+    held = Rows(square_root(2), lambda like: torch.zeros(2, device="meta"))
+    held.restore({"0.0": torch.ones(2)})
+    assert held.drawn(0, torch.zeros(2)).device.type == "meta"
+
+
+def test_what_no_epsilon_is_known_of_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer than 1"):
+        Rows((1.0, 0.1), lambda like: like)
+    with pytest.raises(ValueError, match="no ε is known with several bands"):
+        replace(RECIPE, bands=square_root(2), units=Units(10, 2))
 
 
 def test_a_step_is_one_of_dp_sgd_on_its_group_alone() -> None:
