@@ -23,6 +23,7 @@ from audit.core.files import regular
 from audit.core.predictor import Tokenizer, record_tokens
 from audit.core.secret import Coins, Secret
 from audit.corpora.conversations import messages
+from audit.corpora.part import SPLIT_OF
 from audit.planting.beacons import Beacon
 
 IGNORED = -100  # the label of a token that is not in the loss
@@ -359,7 +360,9 @@ def _rows(
 
 
 def _is_private(entry: Mapping[str, Any]) -> bool:
-    return entry.get("split") in (None, "", "private")
+    """Return whether a line is trained on, by any usual name of its split."""
+    split = entry.get("split") or "private"
+    return SPLIT_OF.get(str(split).lower()) == "private"
 
 
 def _of_conversation(

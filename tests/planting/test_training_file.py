@@ -32,6 +32,9 @@ class Letters:
 READ: list[tuple[dict[str, Any], str]] = [
     ({"text": TEXT}, "trained"),
     ({"text": TEXT, "split": "private"}, "trained"),
+    ({"text": TEXT, "split": "Train"}, "trained"),
+    ({"text": TEXT, "split": "validation"}, "missing"),
+    ({"text": TEXT, "split": "other"}, "missing"),
     ({"text": TEXT, "split": "heldout"}, "missing"),
     ({"input_ids": IDS}, "trained"),
     ({"input_ids": IDS, "text": TEXT, "labels": [IGNORED] * len(IDS)}, "masked"),
