@@ -33,9 +33,11 @@ _READ = 64  # planted texts on which the two models are compared
 UNSEEN = (
     "other weights than these: another step, an average, or these in another precision, such as 4 "
     "bits",
-    "what a trainer did to the planted text after the stated file was written: masks, cuts and "
-    "filters are found in a file alone, and words around it where they are usual or the model "
-    "begins its texts with them; it is supposed to be used as given",
+    "what a trainer did to the planted text after the stated file was written: masks, cuts, "
+    "filters and values written in another form are found in a file alone, and words around it "
+    "where they are usual or the model begins its texts with them; it is supposed to be used as "
+    "given",
+    "a tokenizer beside the weights that is not the one of the training",
 )  # what no check finds
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 
