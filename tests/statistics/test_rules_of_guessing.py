@@ -33,7 +33,7 @@ def test_bound_exceeds_the_truth_at_level(runs):
             present = power.coins(runs, m, draws)
             by_score = power.ranked(scores(present, draws), present, draws)
             above = (power.bounds(by_score, power.rules(m)) > truth).mean()
-            assert above <= (most(runs) if runs < 2000 else 0.05), (law, m)
+            assert above <= most(runs), (law, m)  # 20 shares: some are above .05 by chance
 
 
 def test_all_rules_find_more_than_one():
