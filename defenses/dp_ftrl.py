@@ -25,7 +25,7 @@ from audit.core.release import ModelRelease, Release
 from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training, owners
-from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from audit.models.training.dp_sgd import PrivateRecipe
 from defenses.training import banded, checks, noisy_sums
 
 RELATION = Relation.ADD_OR_REMOVE
@@ -92,16 +92,8 @@ class DPFTRL(Defense):
                 f"dp_ftrl: bands is {self.bands}, but {users} users in batches of {batch} and "
                 f"{drawn.steps} steps allow {most}; lower bands or batch"
             )
-        plain = PrivateRecipe(
-            noise=Noise(0.0, self.clip, self.noise),
-            sampling_probability=drawn.probability,
-            steps=drawn.steps,
-            population=drawn.population,
-            learning_rate=self.learning_rate or noisy_sums.FASTER * recipe.learning_rate,
-            max_length=recipe.max_length,
-            optimizer=self.optimizer,
-            checkpoint_activations=recipe.checkpoint_activations,
-        )
+        rate = self.learning_rate or noisy_sums.FASTER * recipe.learning_rate
+        plain = noisy_sums.without_noise(self, drawn, rate, recipe)
         delta = noisy_sums.delta_of(self.delta, users)
         if self.bands is not None or self.noise_multiplier is not None:
             return self._with(plain, self.bands or 1, delta)
@@ -110,9 +102,9 @@ class DPFTRL(Defense):
     def _best(self, plain: PrivateRecipe, most: int, delta: float) -> PrivateRecipe:
         """Choose the number of bands by the expected error; some may not reach ε at all."""
         every = [self._with(plain, 1, delta)]
-        for bands in banded.choices(most):
+        for power in range(1, most.bit_length()):
             with suppress(UsageError):
-                every.append(self._with(plain, bands, delta))
+                every.append(self._with(plain, 2**power, delta))
         return min(every, key=_error)
 
     def _with(self, plain: PrivateRecipe, bands: int, delta: float) -> PrivateRecipe:

@@ -7,7 +7,7 @@ steps by privacy loss distributions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from audit.core.release import ModelRelease, Release
 from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training, owners
-from audit.models.training.dp_sgd import Noise, PrivateRecipe, Units
+from audit.models.training.dp_sgd import PrivateRecipe, Units
 from defenses.training import checks, noisy_sums, phrases, pseudo_sentences
 
 RELATION = Relation.ADD_OR_REMOVE
@@ -127,18 +127,12 @@ class DPSGD(Defense):
         units, by_record = self._units(corpus), self.sampling == "record"
         examples = min(corpus.population.records, self.per_user * units) if by_record else units
         drawn = noisy_sums.sampling("dp_sgd", examples, self.batch, self.epochs)
-        return PrivateRecipe(
-            noise=Noise(0.0, self.clip, self.noise),
-            sampling_probability=drawn.probability,
-            steps=drawn.steps,
-            population=drawn.population,
-            learning_rate=self.learning_rate or noisy_sums.FASTER * recipe.learning_rate,
-            max_length=recipe.max_length,
-            optimizer=self.optimizer,
+        rate = self.learning_rate or noisy_sums.FASTER * recipe.learning_rate
+        return replace(
+            noisy_sums.without_noise(self, drawn, rate, recipe),
             layers=self.layers,
             lora=self.lora,
             units=Units(units, self.per_user) if by_record else None,
-            checkpoint_activations=recipe.checkpoint_activations,
         )
 
     def _sigma_for_phrases(

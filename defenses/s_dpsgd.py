@@ -133,16 +133,7 @@ class SDPSGD(Defense):
         rate = self.learning_rate or recipe.learning_rate
         q, steps, population = drawn.probability, drawn.steps, drawn.population
         if kind == "twice":
-            return PrivateRecipe(
-                noise,
-                q,
-                steps,
-                population,
-                rate,
-                recipe.max_length,
-                self.optimizer,
-                checkpoint_activations=recipe.checkpoint_activations,
-            )
+            return noisy_sums.without_noise(self, drawn, rate, recipe)
         if kind == "independent":
             return SelectiveRecipe(
                 noise=noise,

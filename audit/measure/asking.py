@@ -92,8 +92,8 @@ def _measured(shape: _Shape) -> dict[Chosen, list[Asking]]:
                 session = _session(release)
                 most = _most(session, run, len(tasks))
                 opened[chosen].append((session.readable, session.remaining))
-                bare, whole = _is_whole(release, public, members)
-                key = (most, session.readable, bare) if whole else (chosen, session.remaining)
+                whole = _is_one_model(release, (public, *members))
+                key = (most, session.readable) if whole else (chosen, session.remaining)
                 if key not in known:
                     known[key] = _numbers(run, release, most)
                 numbers += known[key]
@@ -110,7 +110,7 @@ def _members(run: Run, public: CausalLM) -> list[CausalLM]:
     """Make as many models as the largest ensemble has, of which no two are alike where that counts:
     models without adapters that are never stacked all are the public one."""
     lora, most = run.plan.model.lora, max(map(len, run.tasks.values()))
-    if lora is None and not is_known(public.inner):
+    if lora is None and (most < 2 or not is_known(public.inner)):
         return [public] * most
     return [replace(public, inner=_own(fresh(public.inner, lora, i), i)) for i in range(most)]
 
@@ -123,10 +123,9 @@ def _own(model: Any, place: int) -> Any:
     return model
 
 
-def _is_whole(release: Release, public: CausalLM, members: Sequence[CausalLM]) -> tuple[bool, bool]:
-    """Return whether a release is the bare public model, and whether it is one model at all."""
-    model = release.model if isinstance(release, ModelRelease) else None
-    return model is public, any(model is one for one in (public, *members))
+def _is_one_model(release: Release, models: Sequence[CausalLM]) -> bool:
+    """Return whether a release is one of these models as a whole."""
+    return isinstance(release, ModelRelease) and any(release.model is one for one in models)
 
 
 def _releases(

@@ -9,7 +9,6 @@ scaled to norm 1, it is the banded square root (Kalinin and Lampert 2024, arXiv 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -39,11 +38,3 @@ def error(column: tuple[float, ...], steps: int) -> float:
     ‖A·C⁻¹‖ / √T."""
     sums = np.cumsum(inverse(column, steps))
     return math.sqrt(float(np.dot(np.arange(steps, 0, -1), sums**2)) / steps)
-
-
-def choices(most: int) -> Iterator[int]:
-    """Yield the numbers of bands to choose from: powers of two up to `most`."""
-    bands = 1
-    while bands <= most:
-        yield bands
-        bands *= 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from audit.accounting import Mechanism, Term, calibrate, epsilon, to_table
 from audit.core.corpus import Record
@@ -13,7 +13,8 @@ from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee, default_delta
 from audit.core.terms import Unit
-from audit.models.training.dp_sgd import PrivateRecipe
+from audit.core.training import FineTuning
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
 from defenses.training import phrases
@@ -76,6 +77,33 @@ def delta_of(given: float | None, population: int) -> float:
 
 Released = PrivateRecipe | SelectiveRecipe | AlternatingRecipe  # methods with `releases`
 Recipe = TypeVar("Recipe", bound=Released)
+
+
+class Settings(Protocol):
+    """What the parameters of these defenses have in common."""
+
+    @property
+    def clip(self) -> float: ...
+    @property
+    def noise(self) -> str: ...
+    @property
+    def optimizer(self) -> str: ...
+
+
+def without_noise(
+    own: Settings, drawn: Sampling, learning_rate: float, recipe: FineTuning
+) -> PrivateRecipe:
+    """Make the recipe of a defense's own parameters, whose σ is still 0."""
+    return PrivateRecipe(
+        noise=Noise(0.0, own.clip, own.noise),
+        sampling_probability=drawn.probability,
+        steps=drawn.steps,
+        population=drawn.population,
+        learning_rate=learning_rate,
+        max_length=recipe.max_length,
+        optimizer=own.optimizer,
+        checkpoint_activations=recipe.checkpoint_activations,
+    )
 
 
 def noised(

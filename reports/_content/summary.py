@@ -9,7 +9,6 @@ from audit.core.terms import Leaked, OnClaim, Shown
 from audit.results import badge, quoting, words
 from audit.results.measurement import Link
 from audit.results.schema import (
-    Control,
     EpsilonLower,
     FindingResult,
     GuaranteeResult,
@@ -317,7 +316,7 @@ def _row(
         aside="; ".join(filter(None, aside)),
         measured=_measured(finding),
         certainty=certainty(finding, release.guarantee),
-        controls=[_of_twins(finding), *beside],
+        controls=[_twins(finding), *beside],
         leaked=verdicts.leaked(finding),
         claim=verdicts.claim(finding),
         strip=None if by_ranks(finding) else strip(finding, undefended),
@@ -355,13 +354,10 @@ def _with_unit(text: str, unit: str) -> str:
     return f"{text} bits" if unit == "bits" else text
 
 
-def _of_twins(finding: FindingResult) -> Value:
-    if by_ranks(finding) and finding.control is not None:
-        return Value("less likely", f"n = {words.integer(finding.control.n)}")
-    return _twins(finding.control, finding.blind, finding.unit)
-
-
-def _twins(control: Control | None, blind: Control | None, unit: str) -> Value:
+def _twins(finding: FindingResult) -> Value:
+    control, blind, unit = finding.control, finding.blind, finding.unit
+    if by_ranks(finding) and control is not None:
+        return Value("less likely", f"n = {words.integer(control.n)}")
     seen = "" if blind is None else words.measured(blind.value, blind.ci, unit)
     aside = f"blind {seen}" if seen else ""
     if control is None:

@@ -19,7 +19,7 @@ from audit.models.training.dp_sgd import PrivateRecipe
 from defenses.dp_ftrl import DPFTRL
 from defenses.dp_sgd import DPSGD
 from defenses.training import banded
-from tests.defenses.test_private import corpus, method_of, promise
+from tests.defenses.test_private import GPT2, RECIPE, corpus, method_of, promise
 
 STEPS = 12
 
@@ -110,7 +110,7 @@ def test_a_user_s_steps_are_what_epsilon_is_of(source: str) -> None:
     assert "b̂ = 4 bands" in said and "keyed hash of the id alone" in said
     assert "24 sums are released" in said and "at most 6 of them" in said
     assert ("SHAKE-256" in said) == (source == "system") and "protected together" in said
-    (training,) = defense.trainings(corpus(), *_rest())
+    (training,) = defense.trainings(corpus(), GPT2, RECIPE, 0)
     assert set(training.owners) == {f"u{i}" for i in range(40)}
 
 
@@ -139,12 +139,6 @@ def test_bands_that_do_not_reach_epsilon_are_not_chosen() -> None:
 
 def test_no_coin_moves_groups_or_sizes() -> None:
     few, many = (
-        DPFTRL(batch=2).trainings(corpus(users=40, records=n), *_rest())[0] for n in (1, 2)
+        DPFTRL(batch=2).trainings(corpus(users=40, records=n), GPT2, RECIPE, 0)[0] for n in (1, 2)
     )
     assert few.method == many.method and few.seed == many.seed
-
-
-def _rest() -> tuple[Any, ...]:
-    from tests.defenses.test_private import GPT2, RECIPE
-
-    return GPT2, RECIPE, 0

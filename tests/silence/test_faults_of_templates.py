@@ -51,32 +51,13 @@ def test_template_absent_from_training_file_is_named(
     heads, ends = zip(*(TEMPLATES[name](i) for i in range(len(rows))), strict=True)
     texts = [row + end for row, end in zip(rows, ends, strict=True)]
     whole = [head + text for head, text in zip(heads, texts, strict=True)]
+    # behind words that are not in the loss, values are hardly known after 25 steps
     adapted, _ = fitted(whole, 25) if in_loss else fitted(texts, 60, heads=heads)
-    if not in_loss and gives_away(adapted, whole, twin) < 0.6:  # half by chance, give or take .04
-        pytest.skip("this model gives nothing away behind its own words either")
     adapted.save_pretrained(tmp_path / "adapter")
     check(judge, tmp_path / "adapter", "expects these words behind")
     if name == "instruction":
         scored = seen_by_scores(twin, adapted.merge_and_unload())
         assert scored.counts and scored.words.startswith("### Instruction:")
-
-
-def gives_away(model: Any, texts: list[str], twin: Twin) -> float:
-    """Return how often the value of a text as it was trained on is likelier than a twin's."""
-    manifest, (_, inner) = twin.planted, loaded()
-    tokenizer = TextTokenizer(inner, inner.eos_token_id, inner.eos_token_id)
-    session = OpenSession(CausalLM(model.eval(), tokenizer, 256), np.random.default_rng(0))
-    values = Values.of(manifest.secrets, manifest.coins, "code")
-    twins = [s.value for s in values.secrets if s.value not in values.planted][:9]
-    shares = []
-    for text in texts:
-        own = next(value for value in values.planted if value in text)
-        before = tokenizer.encode(text.partition(own)[0])
-        tails = [tokenizer.encode(value) for value in (own, *twins)]
-        answers = session.score([[tokenizer.start, *before]] * 10, tails)
-        mine, *others = (answer.log_probs.sum() for answer in answers)
-        shares.append(np.mean(mine > np.array(others)))
-    return float(np.mean(shares))
 
 
 def seen_by_scores(twin: Twin, audited: Any) -> Behind:

@@ -28,12 +28,20 @@ LAWS = {  # scores, and the ε at δ = 1e-5 that holds for every coin
 @repeats(40, 2000)
 def test_bound_exceeds_the_truth_at_level(runs):
     for m in (101, 211, 397, 1003)[:: 1 if runs > 40 else 2]:  # none a multiple of 3, 12 or 48
-        for law, (scores, truth) in LAWS.items():
-            draws = np.random.default_rng(m)
-            present = power.coins(runs, m, draws)
-            by_score = power.ranked(scores(present, draws), present, draws)
-            above = (power.bounds(by_score, power.rules(m)) > truth).mean()
-            assert above <= most(runs), (law, m)  # 20 shares: some are above .05 by chance
+        for law in LAWS:
+            above = missed(law, m, runs)
+            if runs >= 2000 and above > 0.05:  # of 20 shares some are, by chance: look closer
+                above = missed(law, m, 10 * runs)
+            assert above <= (most(runs) if runs < 2000 else 0.05), (law, m)
+
+
+def missed(law, m, runs):
+    """Compute the share of bounds that exceed the truth."""
+    scores, truth = LAWS[law]
+    draws = np.random.default_rng(m)
+    present = power.coins(runs, m, draws)
+    by_score = power.ranked(scores(present, draws), present, draws)
+    return (power.bounds(by_score, power.rules(m)) > truth).mean()
 
 
 def test_all_rules_find_more_than_one():

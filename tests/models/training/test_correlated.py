@@ -13,7 +13,6 @@ import torch
 from scipy.linalg import toeplitz
 from torch import Tensor
 
-from audit.models.training import dp_sgd
 from audit.models.training.correlated import PLAIN, Rows, group
 from audit.models.training.dp_sgd import Noise, Units
 from audit.models.training.examples import Example, examples_of
@@ -29,7 +28,7 @@ def matrix(bands: tuple[float, ...], steps: int = STEPS) -> np.ndarray:
     return toeplitz([*bands, *[0.0] * steps][:steps], np.zeros(steps))
 
 
-def drawn(rows: Rows, steps: int) -> list[list[Tensor]]:
+def rows_of(rows: Rows, steps: int) -> list[list[Tensor]]:
     return [[rows.drawn(i, like).clone() for i, like in enumerate(SHAPES)] for _ in range(steps)]
 
 
@@ -47,7 +46,7 @@ def source(seed: int = 0) -> tuple[Any, list[Tensor]]:
 @pytest.mark.parametrize("bands", [PLAIN, square_root(2), BANDS, square_root(STEPS + 3)])
 def test_rows_are_those_of_the_inverse(bands: tuple[float, ...]) -> None:
     independent, given = source()
-    seen = drawn(Rows(bands, independent), STEPS)
+    seen = rows_of(Rows(bands, independent), STEPS)
     for i in range(len(SHAPES)):
         z = torch.stack(given[i :: len(SHAPES)]).flatten(1).numpy()
         expected = np.linalg.solve(matrix(bands), z)
@@ -58,7 +57,7 @@ def test_rows_go_on_from_a_checkpoint_which_holds_as_many_as_are_needed() -> Non
     independent, _ = source(1)
     long = square_root(13)  # whose tenth row is not its second
     whole = Rows(long, independent)
-    drawn(whole, 15)
+    rows_of(whole, 15)
     state = whole.state()
     assert set(state) == {f"{i}.{age}" for i in range(2) for age in range(12)}
     held = {name: value.clone() for name, value in state.items()}
@@ -66,7 +65,9 @@ def test_rows_go_on_from_a_checkpoint_which_holds_as_many_as_are_needed() -> Non
     again.restore(held)
     other = Rows(long, source(2)[0])
     other._past = {i: list(rows) for i, rows in whole._past.items()}
-    for one, two, zeroed in zip(drawn(again, 3), drawn(other, 3), drawn(empty, 3), strict=True):
+    for one, two, zeroed in zip(
+        rows_of(again, 3), rows_of(other, 3), rows_of(empty, 3), strict=True
+    ):
         assert all(map(torch.equal, one, two)) and not torch.equal(one[0], zeroed[0])
     assert Rows(PLAIN, independent).state() == {}
 
@@ -79,38 +80,24 @@ def test_a_group_depends_on_the_name_and_the_key_alone() -> None:
     assert 3300 < moved_by_key < 3700  # 7 of 8 move
 
 
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
-    """Whom each step read."""
-    seen: list[list[Example]] = []
-    real = dp_sgd.poisson
-
-    def noted(*given: Any) -> list[Example]:
-        seen.append(real(*given))
-        return seen[-1]
-
-    monkeypatch.setattr(dp_sgd, "poisson", noted)
-    return seen
-
-
-def test_a_step_reads_its_group_and_everybody_is_in_one(read: list[list[Example]]) -> None:
+def test_a_step_reads_its_group_and_everybody_is_in_one(drawn: list[list[Example]]) -> None:
     recipe = replace(RECIPE, bands=square_root(3), sampling_probability=1.0, steps=8)
     training = people(24)
     moved(tiny(), recipe, training)
     examples = examples_of(training, Letters(), recipe.max_length)
     names = list(dict.fromkeys(training.owners))
-    for step, seen in enumerate(read):
+    for step, seen in enumerate(drawn):
         own = [
             example
             for name, example in zip(names, examples, strict=True)
             if group(name, training.seed, 3) == step % 3
         ]
         assert [one.rows for one in seen] == [one.rows for one in own] and own
-    assert sum(map(len, read[:3])) == len(examples)
+    assert sum(map(len, drawn[:3])) == len(examples)
     assert recipe.passes == pytest.approx(8 / 3) and recipe.releases[0].count == 3
 
 
-def test_nobody_moves_when_another_leaves(read: list[list[Example]]) -> None:
+def test_nobody_moves_when_another_leaves(drawn: list[list[Example]]) -> None:
     recipe = replace(RECIPE, bands=square_root(3), sampling_probability=1.0, steps=3)
     whole = people(12)
     kept = [owner != "0" for owner in whole.owners]
@@ -121,9 +108,9 @@ def test_nobody_moves_when_another_leaves(read: list[list[Example]]) -> None:
     )
     seen = []
     for training in (whole, fewer):
-        read.clear()
+        drawn.clear()
         moved(tiny(), recipe, training)
-        seen.append([[one.rows for one in step] for step in read])
+        seen.append([[one.rows for one in step] for step in drawn])
     pairs = list(zip(*seen, strict=True))
     assert all(row in a for a, b in pairs for row in b)
     assert sum(len(a) - len(b) for a, b in pairs) == 1

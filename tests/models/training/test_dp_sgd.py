@@ -103,20 +103,6 @@ def moved(model: Any, recipe: PrivateRecipe, training: Training) -> torch.Tensor
 # --- one step is the definition
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
-    """Whom each step sampled."""
-    seen: list[list[Example]] = []
-    real = dp_sgd.poisson
-
-    def noted(*given: Any) -> list[Example]:
-        seen.append(real(*given))
-        return seen[-1]
-
-    monkeypatch.setattr(dp_sgd, "poisson", noted)
-    return seen
-
-
 def definition(model: Any, recipe: PrivateRecipe, training: Training, came: Any) -> torch.Tensor:
     """−rate · Σ clip(g_i) / (q·N) over whoever came, each text read alone, row by row."""
     model = copy.deepcopy(model).double()

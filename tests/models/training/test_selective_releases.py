@@ -138,20 +138,6 @@ def private_step(
     return -rate * total / (recipe.sampling_probability * recipe.population), norms
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
-    """Whom each private step sampled."""
-    seen: list[list[Example]] = []
-    real = selective.poisson
-
-    def noted(*given: Any) -> list[Example]:
-        seen.append(real(*given))
-        return seen[-1]
-
-    monkeypatch.setattr(selective, "poisson", noted)
-    return seen
-
-
 @pytest.mark.parametrize(("max_norm", "tokens"), [(0.75, 4096), (0.01, 4096), (0.75, 5)])
 def test_a_private_step_is_the_definition(
     max_norm: float, tokens: int, drawn: list[list[Example]]
