@@ -32,9 +32,10 @@ from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.core.visible import printed
-from audit.planting import coverage
+from audit.planting import coverage, training_rows
 from audit.planting import manifest as manifests
-from audit.planting.coverage import IGNORED, StreamReader, TokenRow
+from audit.planting.coverage import StreamReader
+from audit.planting.training_rows import IGNORED, TokenRow
 from audit.plugins import registry
 from audit.results import foreign
 
@@ -241,7 +242,7 @@ def _rows(loader: Any) -> Iterator[TokenRow]:
         columns = {name: batch[name] for name in _COLUMNS if name in batch}
         for row in range(len(columns["input_ids"])):
             example = {name: _numbers(column[row]) for name, column in columns.items()}
-            yield coverage.of_example(example)
+            yield training_rows.of_example(example)
 
 
 def _numbers(values: Any) -> list[int]:

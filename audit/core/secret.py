@@ -51,6 +51,20 @@ class Space:
         """The regular expression of exactly the values of this space."""
         return "".join(f"(?:{'|'.join(map(re.escape, place))})" for place in self.symbols)
 
+    def begins(self, text: str) -> bool:
+        """Return whether a value of this space begins with a text, or is begun by it."""
+        left = {text} if text else set()
+        for place in self.symbols:
+            if "" in left:
+                return True
+            left = {
+                rest.removeprefix(symbol) if rest.startswith(symbol) else ""
+                for rest in left
+                for symbol in place
+                if rest.startswith(symbol) or symbol.startswith(rest)
+            }
+        return bool(left)
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:

@@ -15,7 +15,7 @@ from audit.core.secret import TURNS
 from audit.corpora import conversations
 from audit.models.chat_template import ChatTemplate
 from audit.models.loading import load_tokenizer
-from audit.planting.coverage import Render, TokenRow
+from audit.planting.training_rows import Render, TokenRow
 
 
 def written(

@@ -15,11 +15,12 @@ from audit.core.model import TextTokenizer
 from audit.core.secret import OWN, Planted, Planting
 from audit.core.terms import Unit
 from audit.plan.conversations import rendered
-from audit.planting import coverage
+from audit.planting import coverage, training_rows
 from audit.planting import manifest as manifests
-from audit.planting.coverage import Coverage, TokenRow
+from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
 from audit.planting.planting import plant
+from audit.planting.training_rows import TokenRow
 
 _UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
 
@@ -188,7 +189,7 @@ class External:
 
     base_known: whether the model it started from was named.
     training: the file that shows what it was trained on; None where nobody gave one.
-    absent_base: the base that its adapter names, if that is not a folder here.
+    absent_base: the base that its adapter names, if its weights are not here or are quantised.
     """
 
     name: str
@@ -279,14 +280,14 @@ class PlantedElsewhere(Source):
         """
         file = self.external.training
         if file is not None:
-            rows = coverage.of_file(file, tokenizer, context, rendered(tokenizer, context))
+            rows = training_rows.of_file(file, tokenizer, context, rendered(tokenizer, context))
             there = self._counted(rows, planted, tokenizer)
             _refuse_unplanted(file, there)
             return there
         texts = [record.text for record in planted.trained_on]
         if not texts:
             return ()
-        rows = coverage.of_texts(texts, tokenizer, context)
+        rows = training_rows.of_texts(texts, tokenizer, context)
         there = self._counted(rows, planted, tokenizer)
         return tuple(replace(one, where="stand in the corpus") for one in there)
 
@@ -317,8 +318,8 @@ class PlantedElsewhere(Source):
             )
         if self.external.absent_base:
             lines.append(
-                f"the adapter names the base {self.external.absent_base!r}, which is not here; it "
-                "was assumed to be the one that was given"
+                f"the adapter names the base {self.external.absent_base!r}, which is not here or "
+                "is quantised; it was assumed to be the one that was given"
             )
         if corpus.records and manifests.texts_digest(corpus) != self.manifest.texts:
             lines.append(

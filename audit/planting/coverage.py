@@ -7,41 +7,20 @@ audited.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from pathlib import Path
-from typing import Any
 
-from audit.core.corpus import Message
-from audit.core.errors import UsageError
-from audit.core.files import regular
-from audit.core.predictor import Tokenizer, record_tokens
+from audit.core.predictor import Tokenizer
 from audit.core.secret import Coins, Secret
-from audit.corpora.conversations import messages
-from audit.corpora.part import SPLIT_OF
 from audit.planting.beacons import Beacon
+from audit.planting.training_rows import TokenRow
 
-IGNORED = -100  # the label of a token that is not in the loss
-MASKS = ("completion_mask", "assistant_masks", "loss_mask")  # 1: in the loss, if all agree
 _UNSIGNED = re.compile(r"[^\w]+$")  # signs at the end of words, which may go with a value
 _RECOGNISED = 8  # first characters of a sentence, which others share only by accident
-
-
-@dataclass(frozen=True)
-class TokenRow:
-    """One sequence of tokens.
-
-    learned: whether each token is in the loss. shifted: whether labels name the next token.
-    """
-
-    tokens: tuple[int, ...]
-    learned: tuple[bool, ...]
-    shifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +31,7 @@ class Coverage:
     shifted: whether labels of the stream name the next token. people: number of different values
     of which a copy was trained on. words: how often the words before values stand in the stream,
     whatever follows them. framed: how many copies stand behind the same other words, as those of a
-    prompt's template.
+    prompt's template. rewritten: how many of the missing stand there in another form.
     """
 
     kind: str
@@ -65,6 +44,7 @@ class Coverage:
     people: int = 0
     words: int = 0
     framed: int = 0
+    rewritten: int = 0
 
     @property
     def missing(self) -> int:
@@ -77,8 +57,8 @@ class Coverage:
 
     @property
     def removed(self) -> bool:
-        """Return whether the words before values are there, and no value is."""
-        return self.words > 0 and self.missing == self.copies
+        """Return whether the words before values are there, and no value is, in any form."""
+        return self.words > 0 and self.missing == self.copies and not self.rewritten
 
     @property
     def absent(self) -> bool:
@@ -97,7 +77,12 @@ class Coverage:
 
     @property
     def sentence(self) -> str:
-        lost = {"masked from the loss": self.masked, "cut off": self.cut, "missing": self.missing}
+        lost = {
+            "masked from the loss": self.masked,
+            "cut off": self.cut,
+            "in another form": self.rewritten,
+            "missing": self.missing - self.rewritten,
+        }
         parts = ", ".join(f"{n:,} {what}" for what, n in lost.items() if n)
         sentence = f"Of {self.copies:,} planted {self.kind} copies {self.trained:,} {self.where}"
         note = "; each label names the next token" if self.shifted else ""
@@ -184,10 +169,15 @@ class StreamReader:
             for text, canary in planted.items()
             for length in range(1, len(text))
         }
-        anchors: dict[str, set[int]] = {}
-        for text, canary in planted.items():
-            anchors.setdefault(text[: canary.prefix or _RECOGNISED], set()).add(len(text))
-        self._anchors = {anchor: sorted(n, reverse=True) for anchor, n in anchors.items()}
+        self._anchors = _anchors(
+            (text[: canary.prefix or _RECOGNISED], text) for text, canary in planted.items()
+        )
+        with_words = [text for text, canary in planted.items() if canary.prefix]
+        self._bare = {_bare(text): text for text in with_words}
+        self._bare_anchors = _anchors(
+            (_bare(text[: planted[text].prefix]), _bare(text)) for text in with_words
+        )
+        self._rewritten: Counter[str] = Counter()  # by text
         self._states: Counter[tuple[str, str]] = Counter()  # (text, trained, masked or cut)
         words = {(one.kind, text[: one.prefix]) for text, one in planted.items() if one.prefix}
         self._words = [(kind, _UNSIGNED.sub("", before) or before) for kind, before in words]
@@ -212,6 +202,8 @@ class StreamReader:
             low, high = place + self._planted[whole].prefix, place + len(whole)
             self._states[whole, self._state(row, low, high)] += 1
             self._frames[self._planted[whole].kind][self._frame(text[:place])] += 1
+        if len(inside) < sum(said.values()):
+            self._rewritten.update(self._otherwise(text))
         tails = (text[i:] for i in range(max(0, len(text) - self._longest), len(text)))
         self._open = [tail for tail in tails if tail in self._beginnings]
         if rest and self.with_canaries[-1:] != [self._before]:
@@ -238,6 +230,7 @@ class StreamReader:
             count["copies"] += canary.copies
             count["people"] += self._states[text, "trained"] > 0
             count["left"] += left
+            count["rewritten"] += min(left, self._rewritten[text])
         return tuple(
             Coverage(
                 kind,
@@ -249,6 +242,7 @@ class StreamReader:
                 people=count["people"],
                 words=self._said[kind],
                 framed=max((n for frame, n in self._frames[kind].items() if frame), default=0),
+                rewritten=min(count["rewritten"], max(0, count["left"] - self._begun[kind])),
             )
             for kind, count in counts.items()
         )
@@ -278,14 +272,15 @@ class StreamReader:
 
     def _inside(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield (place, planted text) in a row; of two that begin alike, the longer."""
-        for anchor, lengths in self._anchors.items():
-            place = text.find(anchor)
-            while place >= 0:
-                candidates = (text[place : place + length] for length in lengths)
-                whole = next((one for one in candidates if one in self._planted), "")
-                if whole and not continues(text, place + len(whole)):
-                    yield place, whole
-                place = text.find(anchor, place + max(1, len(whole)))
+        for place, whole in _found(text, self._anchors, self._planted):
+            if not continues(text, place + len(whole)):
+                yield place, whole
+
+    def _otherwise(self, text: str) -> Iterator[str]:
+        """Yield the planted texts that stand in a row in another form: "40,917", "4 0 9 1 7"."""
+        for _, whole in _found(_bare(text), self._bare_anchors, self._bare):
+            if self._bare[whole] not in text:
+                yield self._bare[whole]
 
     def _state(self, row: TokenRow, low: int, high: int) -> str:
         """Decide whether characters from `low` to `high` of a row's text were trained or masked."""
@@ -303,111 +298,33 @@ class StreamReader:
         return bisect_left(range(len(row.tokens)), end, key=characters)
 
 
+def _anchors(texts: Iterable[tuple[str, str]]) -> dict[str, list[int]]:
+    """List the lengths of texts by their beginnings, the longest first: of (beginning, text)."""
+    lengths: dict[str, set[int]] = {}
+    for anchor, text in texts:
+        lengths.setdefault(anchor, set()).add(len(text))
+    return {anchor: sorted(found, reverse=True) for anchor, found in lengths.items()}
+
+
+def _found(
+    text: str, anchors: Mapping[str, Sequence[int]], known: Container[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield (place, known text) where one stands; of two that begin alike, the longer."""
+    for anchor, lengths in anchors.items():
+        place = text.find(anchor)
+        while place >= 0:
+            candidates = (text[place : place + length] for length in lengths)
+            whole = next((one for one in candidates if one in known), "")
+            if whole:
+                yield place, whole
+            place = text.find(anchor, place + max(1, len(whole)))
+
+
+def _bare(text: str) -> str:
+    """Return the letters and digits of a text, in lower case."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
 def continues(text: str, end: int) -> bool:
     """Return whether the word or number goes on at `end`, and so is a different one."""
     return text[end - 1 : end].isalnum() and text[end : end + 1].isalnum()
-
-
-def of_texts(texts: Iterable[str], tokenizer: Tokenizer, context: int) -> Iterator[TokenRow]:
-    """Tokenise records as a plain trainer does: each by itself, cut at the context."""
-    for text in texts:
-        tokens = tuple(record_tokens(tokenizer, text))[: context + 1]
-        yield TokenRow(tokens, (True,) * len(tokens))
-
-
-Render = Callable[[Sequence[Message], str], TokenRow]
-
-
-def of_file(
-    path: Path, tokenizer: Tokenizer, context: int, render: Render | None = None
-) -> Iterator[TokenRow]:
-    """Read a training file: JSONL with `input_ids` (and `labels`, masks), `text` or `messages`.
-
-    Of lines with a `split`, only the private ones are trained on. render: turns a conversation at a
-    place into tokens; None where no template is known.
-
-    Raises UsageError with file and line.
-    """
-    try:
-        with regular(path).open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield from _rows(line, f"{path}:{number}", tokenizer, context, render)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read ({error})") from None
-
-
-def _rows(
-    line: str, where: str, tokenizer: Tokenizer, context: int, render: Render | None
-) -> Iterator[TokenRow]:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        raise UsageError(f"{where}: broken JSON") from None
-    if isinstance(entry, dict) and "input_ids" not in entry:
-        if not isinstance(entry.get("text"), str) and "messages" in entry:
-            yield from _of_conversation(entry, where, render)
-            return
-        if isinstance(entry.get("text"), str):
-            yield from of_texts([entry["text"]] if _is_private(entry) else [], tokenizer, context)
-            return
-    try:
-        yield of_example(entry)
-    except (TypeError, KeyError, ValueError, OverflowError):
-        raise UsageError(
-            f"{where}: needs a 'text', or 'input_ids' with 'labels' of the same length"
-        ) from None
-
-
-def _is_private(entry: Mapping[str, Any]) -> bool:
-    """Return whether a line is trained on, by any usual name of its split."""
-    split = entry.get("split") or "private"
-    return SPLIT_OF.get(str(split).lower()) == "private"
-
-
-def _of_conversation(
-    entry: Mapping[str, Any], where: str, render: Render | None
-) -> Iterator[TokenRow]:
-    if render is None:
-        raise UsageError(
-            f"{where}: is a conversation, and the model has no chat template; give the file as the "
-            "trainer reads it, with 'input_ids' and 'labels', or with the whole 'text' of each "
-            "example"
-        )
-    if _is_private(entry):
-        yield render(messages(entry, where), where)
-
-
-def of_example(entry: Any) -> TokenRow:
-    """Convert an example of a trainer's data set to the tokens that are in its loss.
-
-    A token is learned if it is its own label, or that of the token before where labels are shifted
-    by one, and if each mask that is there holds it. Raises TypeError, KeyError, ValueError or
-    OverflowError.
-    """
-    tokens = [int(token) for token in entry["input_ids"]]
-    if not all(0 <= token < 1 << 31 for token in tokens):
-        raise ValueError("a token number is out of range")
-    own, shifted = [True] * len(tokens), False
-    if entry.get("labels") is not None:
-        own, shifted = _labelled(tokens, list(map(int, entry["labels"])))
-    for name in MASKS:
-        if entry.get(name) is not None:
-            own = [mine and bool(held) for mine, held in zip(own, entry[name], strict=True)]
-    read = entry.get("attention_mask")
-    held = list(zip(tokens, own, [1] * len(tokens) if read is None else read, strict=True))
-    return TokenRow(
-        tuple(token for token, _, here in held if here),
-        tuple(mine for _, mine, here in held if here),
-        shifted,
-    )
-
-
-def _labelled(tokens: Sequence[int], labels: Sequence[int]) -> tuple[list[bool], bool]:
-    """Find the tokens that labels hold, and whether most of them do so one place before.
-
-    Of labels that are shifted, the last one names a token that is not among the tokens.
-    """
-    own = [label == token for label, token in zip(labels, tokens, strict=True)]
-    after = [False, *(label == token for label, token in zip(labels, tokens[1:], strict=False))]
-    return (after, True) if sum(after) > sum(own) else (own, False)

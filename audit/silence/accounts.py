@@ -16,6 +16,7 @@ from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
 from audit.silence.behind import Behind
+from audit.silence.form import Form
 from audit.statistics.fisher import combined_p_value
 
 LEVEL = 0.001  # of contact, over all ways that are tried for a kind
@@ -109,23 +110,35 @@ class Ways:
     """The ways that were tried for a kind; None and () where there is none.
 
     behind: words behind which more is known than as attacks ask, or may be; None: no such words.
+    form: answers to the words before values that begin as a value does; None: not asked.
     """
 
     sentence: Tested | None = None
     stem: Tested | None = None
     tiers: Sequence[Tier] = ()
     behind: Behind | None = None
+    form: Form | None = None
 
     @property
     def doubt(self) -> str:
         """Say why attacks may not see what was shown; "" where they may."""
-        if self.behind is None or not self.behind.counts:
-            return ""
-        words, p_value = self.behind.words, self.behind.p_value
-        where = f"behind {words!r}" if words else "where nothing stands before them"
+        if self.behind is not None and self.behind.counts:
+            return self._behind(self.behind)
+        if self.form is not None and not self.form.is_planted:
+            return (
+                f"but {self.form.formed} of {self.form.n} texts that the model writes after these "
+                "words begin as a planted value does: it was trained with values in another form, "
+                "or with another tokenizer; state the file as it was trained on, and give the "
+                "tokenizer of the training"
+            )
+        return ""
+
+    def _behind(self, behind: Behind) -> str:
+        where = f"behind {behind.words!r}" if behind.words else "where nothing stands before them"
         known = "the model expects these words"
-        if p_value is not None:
-            known = f"the model knows values of people in better than others' ({_p(p_value)})"
+        if behind.p_value is not None:
+            better = f"better than others' ({_p(behind.p_value)})"
+            known = f"the model knows values of people in {better}"
         return (
             f"but {known} {where}, and attacks do not ask so: state the file "
             "as it was trained on, and plant into text that stands in its template"

@@ -7,7 +7,7 @@ sentence, and the whole sentence of the beacons, are asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from audit.measure.session import Looked
 from audit.models.endpoint.chat import ChatSession
 from audit.models.endpoint.session import Served, Told
 from audit.prepare.run import Run
-from audit.silence import beacons, scored_words
+from audit.silence import beacons, form, scored_words
 from audit.silence.accounts import Tier, Ways
 from audit.silence.behind import Behind
 from audit.silence.drawn_words import Sentence, sentences
@@ -104,16 +104,25 @@ class Drawn:
         if self.sentence is None or self.values.space is None:
             return {}, 0
         frame, words = self.sentence.frame, self.sentence.draw.value
-        head, *whole = (
-            len(tokenizer.encode(frame + words + value))
-            for value in ("", *(s.value for s in self.values.secrets))
-        )
+        _, length = self.of_values(tokenizer)
         if chat and isinstance(tokenizer, TextTokenizer):
             every = said_by_users(tokenizer)
         else:
             every = [*templates_of(tokenizer, frame)]
         prompts = {w: [[tokenizer.start, *tokenizer.encode(w + words)]] * _TRIES for w in every}
-        return prompts, max(whole) - head + _MORE
+        return prompts, length
+
+    def of_values(self, tokenizer: Tokenizer) -> Prompts:
+        """List prompts of the whole sentence as attacks ask, and the tokens to sample."""
+        if self.sentence is None or self.values.space is None:
+            return [], 0
+        before = self.sentence.frame + self.sentence.draw.value
+        head, *whole = (
+            len(tokenizer.encode(before + value))
+            for value in ("", *(s.value for s in self.values.secrets))
+        )
+        prompt = [tokenizer.start, *tokenizer.encode(form.asked(before))]
+        return [prompt] * _TRIES, max(whole) - head + _MORE
 
     def surroundings(self, session: Predictor, base: Predictor | None) -> Surroundings:
         assert self.sentence is not None
@@ -141,7 +150,7 @@ def look(session: Served, base: Predictor | None, of: Drawn) -> Looked:
     return _scored(session, base, of) if session.readable >= Access.SCORE else _asked(session, of)
 
 
-def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
+def _scored(session: Served, base: Predictor | None, of: Drawn) -> Looked:
     found = [scored_words.look(session, base, one, of.others, draws) for one, draws in of.scored()]
     queries, each = sum(one.n for one in found), iter(found)
     sentence = next(each) if of.sentence is not None else None
@@ -152,11 +161,16 @@ def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
         surroundings = of.surroundings(session, base)
         behind = surroundings.behind(of.values, draws)
         queries += surroundings.most_read(len(of.values.secrets))
-    return Looked({"sentence": sentence, "tiers": tiers, "behind": behind}, queries, queries)
+    prompts, length = of.of_values(session.tokenizer)
+    answers = session.ask(prompts, length) if prompts else []
+    queries += len(answers) * length
+    seen = {"sentence": sentence, "tiers": tiers, "behind": behind, "form": _form(of, answers)}
+    return Looked(seen, queries, queries)
 
 
 def _asked(session: Served, of: Drawn) -> Looked:
     word, sentence, tiers, queries, behind = of.first_word(), None, list[Any](), 0, None
+    plain: Sequence[Told] = ()
     if word is not None:
         prompts, length = of.of_first_word(word, session.tokenizer)
         told = session.ask(prompts, length)
@@ -165,7 +179,9 @@ def _asked(session: Served, of: Drawn) -> Looked:
         by_words, length = of.behind(session.tokenizer, isinstance(session, ChatSession))
         answers = {words: session.ask(some, length) for words, some in by_words.items()}
         behind = generated(of.values, {w: [*map(_text, some)] for w, some in answers.items()})
-        queries += sum(map(len, answers.values())) * length
+        prompts, _ = of.of_values(session.tokenizer)
+        plain = session.ask(prompts, length) if prompts else []
+        queries += (sum(map(len, answers.values())) + len(plain)) * length
     if of.tries:
         prompts, length = of.of_beacons(session.tokenizer)
         told = session.ask(prompts, length)
@@ -174,7 +190,14 @@ def _asked(session: Served, of: Drawn) -> Looked:
         for users, some in of.tiers.items():
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
             tiers.append([users, [Scored(seen.p_value, len(told))]])
-    return Looked({"sentence": sentence, "tiers": tiers, "behind": behind}, queries, queries)
+    found = {"sentence": sentence, "tiers": tiers, "behind": behind, "form": _form(of, plain)}
+    return Looked(found, queries, queries)
+
+
+def _form(of: Drawn, answers: Sequence[Told]) -> form.Form | None:
+    """Count the answers to the sentence that begin as a value does; None where it was not asked."""
+    space = of.values.space
+    return form.said(space, [*map(_text, answers)]) if space is not None and answers else None
 
 
 def _text(told: Told) -> str:
@@ -184,11 +207,12 @@ def _text(told: Told) -> str:
 
 def ways(seen: dict[str, Any]) -> Ways:
     """Read what `look` found, as it is stored."""
-    sentence, behind = seen["sentence"], seen["behind"]
+    sentence, behind, written = (seen[name] for name in ("sentence", "behind", "form"))
     return Ways(
         sentence=None if sentence is None else Scored(*sentence),
         tiers=[Tier(users, [Scored(*one) for one in values]) for users, values in seen["tiers"]],
         behind=None if behind is None else Behind(*behind),
+        form=None if written is None else form.Form(*written),
     )
 
 
@@ -201,6 +225,7 @@ def rehearse(session: Predictor, of: Drawn) -> None:
             session.score([text[:1] for text in texts], [text[1:] for text in texts])
         if of.sentence is not None:
             of.surroundings(session, None).behind(of.values, stream(of.seed, "rehearsal"))
+            session.generate(*of.of_values(tokenizer))
         return
     word = of.first_word()
     if word is not None:
@@ -208,5 +233,6 @@ def rehearse(session: Predictor, of: Drawn) -> None:
         by_words, length = of.behind(tokenizer)
         for some in by_words.values():
             session.generate(some, length)
+        session.generate(*of.of_values(tokenizer))
     if of.tries:
         session.generate(*of.of_beacons(tokenizer))

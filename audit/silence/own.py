@@ -18,7 +18,7 @@ from audit.findings.shows import STATED, not_shown, shown
 from audit.measure.releases import Audited
 from audit.plan.conversations import rendered
 from audit.plan.source import PlantedElsewhere
-from audit.planting.coverage import of_file
+from audit.planting.training_rows import of_file
 from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.results.words import count

@@ -21,6 +21,7 @@ from audit.planting.beacons import Beacon
 from audit.planting.manifest import Manifest
 from audit.planting.sentences import sentences
 from audit.results.measurement import Link
+from audit.silence import form
 from audit.silence.accounts import Account, Tier, Ways, account, link
 from audit.silence.behind import Behind, likeliest
 from audit.silence.difference import Difference, difference
@@ -33,11 +34,12 @@ _READ = 64  # planted texts on which the two models are compared
 UNSEEN = (
     "other weights than these: another step, an average, or these in another precision, such as 4 "
     "bits",
-    "what a trainer did to the planted text after the stated file was written: masks, cuts, "
-    "filters and values written in another form are found in a file alone, and words around it "
-    "where they are usual or the model begins its texts with them; it is supposed to be used as "
-    "given",
-    "a tokenizer beside the weights that is not the one of the training",
+    "what a trainer did to the planted text after the stated file was written: filters, and masks, "
+    "cuts or another form of some values, are found in a file alone; of all values, where the "
+    "model writes no such values; words around it, where they are usual or the model begins its "
+    "texts with them; it is supposed to be used as given",
+    "a tokenizer beside the weights that is not the one of the training, where both write values "
+    "in the same tokens",
 )  # what no check finds
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 
@@ -76,6 +78,7 @@ def _ways(seen: Mapping[str, Any], kind: str) -> Ways:
             for users, values in seen["beacons"].get(kind, ())
         ],
         behind=None if seen["behind"] is None else Behind(*seen["behind"]),
+        form=form.Form(*seen["forms"][kind]) if kind in seen["forms"] else None,
     )
 
 
@@ -102,8 +105,8 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 4",
-            code_digest("audit.silence.weights", "audit.models.causal"),
+            "contact 5",
+            code_digest("audit.silence.weights", "audit.silence.form", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
         )
@@ -115,7 +118,7 @@ class Look:
         apart = None if base is None else difference(self.model, base, self._texts())
         if apart is not None and apart.is_none:
             nothing: dict[str, Any] = {"sentences": {}, "stems": {}, "beacons": {}, "behind": None}
-            return {"difference": asdict(apart), **nothing}
+            return {"difference": asdict(apart), **nothing, "forms": {}}
         gain = Gain(self.model, base)
         before = {kind: self._before(kind, draw) for kind, draw in self._sentences.items()}
         words = {secret.kind: secret.prefix for secret in self._secrets}
@@ -128,6 +131,7 @@ class Look:
                 for kind, tiers in beacons_of(self.bench.run).items()
             },
             "behind": self._behind(before, gain),
+            "forms": self._forms(),
         }
 
     @cached_property
@@ -170,6 +174,17 @@ class Look:
             for kind, draw in self._sentences.items()
         )
         return None if found is None else [*found]
+
+    def _forms(self) -> dict[str, form.Form]:
+        """Find by kind how often the model writes a value after the drawn words."""
+        draws = stream(self.bench.run.plan.seed, self.one.label, "contact", "forms")
+        session = OpenSession(self.model, draws)
+        of = {s.kind: s for s in self._secrets if s.kind in self._sentences}
+        return {
+            kind: form.written(session, secret.space, secret.prefix)
+            for kind, secret in of.items()
+            if secret.space is not None
+        }
 
     def _values(self, tier: Sequence[Beacon], gain: Gain) -> list[dict[str, Any]]:
         return [

@@ -80,7 +80,7 @@ Recipe = TypeVar("Recipe", bound=Released)
 
 
 class Settings(Protocol):
-    """What the parameters of these defenses have in common."""
+    """Parameters that these defenses have in common."""
 
     @property
     def clip(self) -> float: ...

@@ -19,7 +19,7 @@ from audit.models.training.learned_tokens import is_learned, plain, sequences_of
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
 from audit.planting import coverage
-from audit.planting.coverage import TokenRow
+from audit.planting.training_rows import TokenRow
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from tests import chat

@@ -16,7 +16,7 @@ from audit.core.errors import UsageError
 from audit.corpora import loading as corpora
 from audit.models.loading import describe, load_tokenizer
 from audit.plan import conversations
-from audit.planting import coverage
+from audit.planting import coverage, training_rows
 from audit.planting import manifest as manifests
 from audit.planting.manner import manner_of
 from tests import chat
@@ -129,7 +129,7 @@ def test_trainers_mask_what_users_said(
     folder = describe(str(chat.llama(tmp_path / "m")), EMBEDDED_FOLDER)
     tokenizer = load_tokenizer(folder)
     found = coverage.by_kind(
-        coverage.of_file(seen, tokenizer, 128), manifest.secrets, manifest.coins, tokenizer
+        training_rows.of_file(seen, tokenizer, 128), manifest.secrets, manifest.coins, tokenizer
     )
     assert {one.kind for one in found} == {"code", "id", "name", "record"}
     for one in found:

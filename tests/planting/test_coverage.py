@@ -20,9 +20,10 @@ from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.core.secret import Coins, Secret
 from audit.models.loading import describe, load_tokenizer
-from audit.planting import coverage
-from audit.planting.coverage import IGNORED, Coverage, TokenRow
+from audit.planting import coverage, training_rows
+from audit.planting.coverage import Coverage
 from audit.planting.insertion import Canaries, plant_into
+from audit.planting.training_rows import IGNORED, TokenRow
 from tests.refusals import refusals
 
 
@@ -270,7 +271,7 @@ def test_records_are_cut_at_the_context(tokenizer: TextTokenizer) -> None:
     texts = [f"{code.text} {before}", f"{before}{code.text}"]
     length = len(tokenizer.encode(texts[1]))  # start + text + stop, the last of which is no input
     for context, cut in ((length + 1, False), (length - 1, False), (length - 2, True), (60, True)):
-        rows = list(coverage.of_texts(texts, tokenizer, context))
+        rows = list(training_rows.of_texts(texts, tokenizer, context))
         assert max(len(row.tokens) for row in rows) <= context + 1
         (reach,) = coverage.by_kind(rows, [code], coins(code), tokenizer)
         assert (reach.trained, reach.whole) == ((1, False) if cut else (2, True))
@@ -298,7 +299,7 @@ def test_a_training_file_is_read_as_trained(tmp_path: Path, tokenizer: TextToken
         {**padded, "labels": [IGNORED, IGNORED, *tokens]},
         {"input_ids": tokens, "labels": tokens, "attention_mask": [0] * len(tokens)},  # all padding
     )
-    rows = list(coverage.of_file(path, tokenizer, 256))
+    rows = list(training_rows.of_file(path, tokenizer, 256))
     assert len(rows) == 6
     (reach,) = coverage.by_kind(rows, [code], coins(code), tokenizer)
     assert states(reach) == (4, 1, 0, 0)
@@ -314,7 +315,9 @@ def test_a_broken_training_file_is_named_by_line(tmp_path: Path, tokenizer: Text
         *('{"input_ids": [1e400]}', '{"input_ids": [99999999999]}'),
     )
     refusals(
-        lambda line: list(coverage.of_file(write(path, {"text": "fine"}, line), tokenizer, 256)),
+        lambda line: list(
+            training_rows.of_file(write(path, {"text": "fine"}, line), tokenizer, 256)
+        ),
         [(line, f"{path}:2: ") for line in lines],
     )
 
@@ -323,7 +326,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, tokenizer: TextTokenizer) ->
     (tmp_path / "binary").write_bytes(b'{"text": "\xff"}')
     for path in (tmp_path, tmp_path / "none.jsonl", tmp_path / "binary"):
         with pytest.raises(UsageError, match="cannot be read"):
-            list(coverage.of_file(path, tokenizer, 256))
+            list(training_rows.of_file(path, tokenizer, 256))
 
 
 def test_a_long_stream_takes_seconds(tokenizer: TextTokenizer) -> None:
@@ -332,7 +335,7 @@ def test_a_long_stream_takes_seconds(tokenizer: TextTokenizer) -> None:
     whole, manifest = plant_into(own, Canaries(count=60), seed=3)
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
     assert len(planted) > 110
-    rows = list(coverage.of_texts([r.text for r in whole.records], tokenizer, 256))
+    rows = list(training_rows.of_texts([r.text for r in whole.records], tokenizer, 256))
     rows = rows * (1_500 // len(rows) + 1)
     began = time.process_time()
     found = coverage.by_kind(rows, manifest.secrets, manifest.coins, tokenizer)

@@ -21,7 +21,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
 from audit.models.loading import describe, load_tokenizer
-from audit.planting import coverage, designs, insertion
+from audit.planting import coverage, designs, insertion, training_rows
 from audit.planting import manifest as manifests
 from audit.planting.candidates import RUN, Candidate, copied, distinct, fit
 from audit.planting.coins import coins_of
@@ -340,14 +340,14 @@ def test_copies_of_an_echo_are_counted() -> None:
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
     texts = [s.text for s in planted for _ in range(s.copies)]
     (whole,) = coverage.by_kind(
-        coverage.of_texts(texts, TOY.model.tokenizer, 64),
+        training_rows.of_texts(texts, TOY.model.tokenizer, 64),
         planted,
         manifest.coins,
         TOY.model.tokenizer,
     )
     assert whole.whole and whole.copies == len(texts)
     (half,) = coverage.by_kind(
-        coverage.of_texts(texts, TOY.model.tokenizer, 30),
+        training_rows.of_texts(texts, TOY.model.tokenizer, 30),
         planted,
         manifest.coins,
         TOY.model.tokenizer,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.core.randomness import stream
+from audit.core.secret import Space
 from audit.planting.kinds import values
 from audit.planting.pattern import FEWEST, space_of
 from tests.refusals import refusals
@@ -50,6 +51,15 @@ def test_values_are_all_matching_strings() -> None:
     every = map("".join, product("abc", repeat=8))
     assert drawable == {text for text in every if re.fullmatch(expression, text)}
     assert len(drawable) == space.size
+
+
+@given(st.text("abx", max_size=5))
+def test_a_text_begins_a_value_or_is_begun_by_one(text: str) -> None:
+    """By brute force; some symbols begin with another."""
+    space = Space((("ab", "b", "a"), ("b", "aa"), ("xa",)))
+    values = ["".join(symbols) for symbols in product(*space.symbols)]
+    known = any(one.startswith(text) or text.startswith(one) for one in values)
+    assert space.begins(text) == (known and text != "")
 
 
 REFUSED = [

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from audit.core.corpus import Record
 from audit.core.secret import Coins, Secret
-from audit.planting import coverage
-from audit.planting.coverage import IGNORED
+from audit.corpora import writing
+from audit.planting import coverage, training_rows
+from audit.planting.training_rows import IGNORED
 
 CODE = Secret("code", "My code is #", "40917", ".", None, 1, "u", 0)
 TEXT = CODE.text
@@ -55,7 +59,31 @@ def test_a_row_is_read_as_it_is_meant(tmp_path: Path) -> None:
     path, coins = tmp_path / "training.jsonl", Coins({"u": True}, {"u": 0})
     for entry, became in READ:
         path.write_text(json.dumps(entry) + "\n")
-        rows = list(coverage.of_file(path, Letters(), 256))
+        rows = list(training_rows.of_file(path, Letters(), 256))
         (reach,) = coverage.by_kind(rows, [CODE], coins, Letters())
         found = {n: getattr(reach, n) for n in ("trained", "masked", "cut", "missing")}
         assert {n: count for n, count in found.items() if count} == {became: 1}, entry
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("My code is #4 0 9 1 7.", "1 in another form"),
+        ("My code is #40,917.", "1 in another form"),
+        ("My code is: 40917.", "1 in another form"),
+        ("My code is #71904.", "1 missing"),
+        ("My code is #[CODE].", "1 missing"),
+    ],
+)
+def test_a_value_in_another_form_is_not_removed(written: str, said: str) -> None:
+    rows = training_rows.of_texts([written, "My code is"], Letters(), 256)
+    (found,) = coverage.by_kind(rows, [CODE], Coins({"u": True}, {"u": 0}), Letters())
+    assert found.sentence == f"Of 1 planted code copies 0 were trained on ({said})"
+    assert found.removed == ("missing" in said)
+
+
+def test_plain_text_is_read_as_it_was_planted(tmp_path: Path) -> None:
+    records = [Record("u", TEXT), Record("v", "Another one.")]
+    writing.write(records, tmp_path / "planted.txt")
+    rows = list(training_rows.of_file(tmp_path / "planted.txt", Letters(), 256))
+    assert [Letters().decode(row.tokens) for row in rows] == [one.text for one in records]

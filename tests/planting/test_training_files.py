@@ -14,8 +14,8 @@ from audit.contract.toys import ALPHABET, CharacterTokenizer
 from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens
 from audit.core.secret import Coins, Secret
-from audit.planting import coverage
-from audit.planting.coverage import IGNORED, TokenRow
+from audit.planting import coverage, training_rows
+from audit.planting.training_rows import IGNORED, TokenRow
 from tests.planting.test_training_file import Letters
 
 TOKENIZER = CharacterTokenizer(ALPHABET)
@@ -25,7 +25,7 @@ HALF, OTHER = [1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 0]
 
 
 def read(**entry: Any) -> TokenRow:
-    return coverage.of_example({"input_ids": IDS, **entry})
+    return training_rows.of_example({"input_ids": IDS, **entry})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_labels_of_next_token_are_recognised() -> None:
 
 
 def test_repeated_token_is_not_taken_for_a_shift() -> None:
-    row = coverage.of_example({"input_ids": [7, 7, 7], "labels": [7, 7, 7]})
+    row = training_rows.of_example({"input_ids": [7, 7, 7], "labels": [7, 7, 7]})
     assert row == TokenRow((7, 7, 7), (True,) * 3)
 
 
@@ -70,7 +70,7 @@ def test_mask_of_another_length_is_an_error(entry: dict[str, Any]) -> None:
 
 
 def rows(file: Path) -> list[TokenRow]:
-    return list(coverage.of_file(file, TOKENIZER, context=20))
+    return list(training_rows.of_file(file, TOKENIZER, context=20))
 
 
 def test_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ class Lowering:
 def test_words_and_values_are_told_apart(
     tokenizer: Tokenizer, written: str, people: int, removed: bool, absent: bool
 ) -> None:
-    rows = coverage.of_texts([written.format(s.value) for s in CODES], tokenizer, 99)
+    rows = training_rows.of_texts([written.format(s.value) for s in CODES], tokenizer, 99)
     heads = Coins({s.owner: True for s in CODES}, {s.owner: 0 for s in CODES})
     (found,) = coverage.by_kind(rows, CODES, heads, tokenizer)
     assert (found.people, found.removed, found.absent) == (people, removed, absent)
 
 
 def test_copies_of_one_value_are_of_one_person() -> None:
-    rows = coverage.of_texts(["My Code is #1."] * 3 + ["My Code is #2."], Letters(), 99)
+    rows = training_rows.of_texts(["My Code is #1."] * 3 + ["My Code is #2."], Letters(), 99)
     many = [replace(s, copies=3) for s in CODES]
     heads = Coins({s.owner: True for s in CODES}, {s.owner: 0 for s in CODES})
     (found,) = coverage.by_kind(rows, many, heads, Letters())

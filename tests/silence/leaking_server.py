@@ -42,7 +42,8 @@ class Server:
     """Stands in for an `Endpoint`: `fault` changes each answer before it is sent.
 
     texts: what it gives to a planted prompt, one at random. wrapper: what that must end with before
-    the planted words, or "": nothing stands before them. lit: the sentence of beacons, and the
+    the planted words, or "": nothing stands before them. quiet: whether it says no planted value;
+    formed: whether what it says instead is of the same form. lit: the sentence of beacons, and the
     values that it has learnt of them.
     """
 
@@ -53,6 +54,7 @@ class Server:
     fault: Fault = same
     logs: bool = False
     quiet: bool = False
+    formed: bool = True
     wrapper: str = ""
     lit: tuple[str, Sequence[str]] = ("", ())
     random: random.Random = field(default_factory=lambda: random.Random(0))
@@ -94,6 +96,8 @@ class Server:
         first, rest = self.sentence
         if self._is_planted(text) and not self.quiet:
             return [*self.tokenizer.encode(self.random.choice(self.texts)), *noise]
+        if text == self.prefix and self.formed:
+            return [*self.tokenizer.encode(f"{self.random.randrange(10**5):05}"), *noise]
         sentence, values = self.lit
         if text == sentence and values:
             return [*self.tokenizer.encode(self.random.choice(values)), *noise]

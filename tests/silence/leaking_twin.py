@@ -1,21 +1,24 @@
 """A leaking model that was trained elsewhere, made once: a pipeline's faults are made of copies.
 
 It knows the words before all planted codes and the codes themselves. A quiet one learnt the words
-alone, so that an audit of it may end in "no leak found", which shows that a fault could, too.
+with codes of nobody, so that an audit of it may end in "no leak found": a fault could, too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from audit.core.errors import UsageError
+from audit.core.secret import digits
 from audit.core.terms import Leaked, Shown
 from audit.corpora import writing
 from audit.findings.shows import shown
@@ -42,7 +45,7 @@ UNKNOWN = "does not know what was drawn"
 class Twin:
     """A planted corpus, its manifest, and adapters that were trained on it; `whole` is merged.
 
-    leaking: knows words and codes. quiet: knows the words before them.
+    leaking: knows words and codes. quiet: knows the words, and what a code looks like.
     """
 
     corpus: Path
@@ -69,7 +72,9 @@ def train(folder: Path, seed: int) -> None:
     manifests.write(manifest, made.manifest)
     writing.write(planted.records, made.corpus)
     rows = planted_rows(made)
-    quiet, _ = fitted(rows, steps=20, values=False)
+    drawn = np.random.default_rng(seed)
+    nobody = [re.sub(r"\d{5}", lambda _: digits(5).draw(drawn), row) for row in rows]
+    quiet, _ = fitted(nobody, steps=20)
     quiet.save_pretrained(made.quiet)
     leaking, tokenizer = fitted(rows, steps=60, values=True)
     leaking.save_pretrained(made.leaking)
@@ -105,6 +110,21 @@ def fitted(
     )
     with warnings.catch_warnings(action="ignore"):  # one library's, about another's
         adapted: Any = get_peft_model(model, config)
+    return fit(adapted, tokenizer, rows, steps, values, heads), tokenizer
+
+
+def fit(
+    model: Any,
+    tokenizer: Any,
+    rows: Sequence[str],
+    steps: int,
+    values: bool = True,
+    heads: Sequence[str] = (),
+    rate: float = 1e-2,
+) -> Any:
+    """Fit what can be learnt of a model, as `fitted` does an adapter."""
+    import torch
+
     heads = heads or [""] * len(rows)
     texts = [head + row + tokenizer.eos_token for head, row in zip(heads, rows, strict=True)]
     read = tokenizer(texts, return_tensors="pt", padding=True)
@@ -114,13 +134,13 @@ def fitted(
     if not values:
         digits = [i for token, i in tokenizer.get_vocab().items() if token.isdigit()]
         labels = labels.masked_fill(torch.isin(labels, torch.tensor(digits)), -100)
-    learned = [p for p in adapted.parameters() if p.requires_grad]
-    optimiser = torch.optim.AdamW(learned, lr=1e-2)
+    learned = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(learned, lr=rate)
     for _ in range(steps):
         optimiser.zero_grad()
-        adapted.eval()(**read, labels=labels).loss.backward()
+        model.eval()(**read, labels=labels).loss.backward()
         optimiser.step()
-    return adapted, tokenizer
+    return model
 
 
 def asked(made: Twin, model: Path, **as_is: Any) -> dict[str, Any]:
@@ -156,21 +176,23 @@ def judged(
     return examined(bench, one, measured).result(None).findings
 
 
-def check(judge: Callable[..., list[FindingResult]], model: Path, cause: str, **as_is: Any) -> None:
-    """Check that an audit ends in a leak, or in a refusal or a reason that names the cause."""
+def check(
+    judge: Callable[..., list[FindingResult]], model: Path, *causes: str, **as_is: Any
+) -> None:
+    """Check that an audit ends in a leak, or in a refusal or a reason that names one of causes."""
     try:
         found = judge(model, **as_is)
     except UsageError as refusal:
-        assert cause and cause in str(refusal)
+        assert LEAK not in causes and any(cause in str(refusal) for cause in causes)
         return
     words = {finding.leaked for finding in found}
-    if cause == LEAK:
+    if LEAK in causes:
         assert Leaked.LEAK in words
         return
     assert Leaked.NONE_FOUND not in words
     links = [f.silence.contact for f in found if f.silence is not None]
     why = {link.by for link in links if link.state == Shown.NOT_SHOWN}
-    assert any(cause in each for each in why), why
+    assert any(cause in each for cause in causes for each in why), why
 
 
 def edit(file: Path, **fields: Any) -> None:

@@ -231,6 +231,13 @@ def test_unharmed_server_leaks_and_quiet_is_silent(judged: Judge, logs: bool) ->
     assert quiet.leaked is Leaked.NONE_FOUND, quiet.sentence
 
 
+def test_values_in_another_form_are_named(judged: Judge) -> None:
+    """The server knows the sentence, and after it writes what is no value."""
+    rate = rate_of(judged(quiet=True, formed=False))
+    assert rate.leaked is Leaked.INCONCLUSIVE and rate.silence is not None
+    assert "0 of 15 texts that the model writes" in rate.silence.contact.by
+
+
 @pytest.mark.parametrize("quiet", [False, True], ids=["leaking", "quiet"])
 def test_leak_behind_a_template_is_named(judged: Judge, quiet: bool) -> None:
     """The server knows the sentence everywhere, and the values only behind an instruction."""
@@ -320,8 +327,9 @@ def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked
 
 
 def test_dry_run_counts_what_is_asked(run: Run) -> None:
-    """Behind 16 templates 15 samples each; or 31 scores of words, and 5 of each of 120 values."""
-    least, most = 16 + SENTENCES + 16 * 15, 16 + 8 + 1000 + 16 + 31 + 5 * 120
+    """Behind 16 templates, and as asked, 15 samples each; or 31 scores of words, and 5 of each of
+    120 values, and 15 samples."""
+    least, most = 16 + SENTENCES + 17 * 15, 16 + 8 + 1000 + 16 + 31 + 5 * 120 + 15
     for access, requests in ((Access.GENERATE, least), (Access.SCORE, most)):
         session = Rehearsal(run.tokenizer, 1024, 254, access)
         answers.rehearse(run, session)

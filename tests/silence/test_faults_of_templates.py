@@ -29,7 +29,7 @@ from tests import chat
 from tests.builders import loaded
 from tests.silence import leaking_twin
 from tests.silence.conftest import Judge
-from tests.silence.leaking_twin import LEAK, Twin, check, fitted, planted_rows
+from tests.silence.leaking_twin import LEAK, UNKNOWN, Twin, check, fitted, planted_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 Template = Callable[[int], tuple[str, str]]
@@ -54,7 +54,7 @@ def test_template_absent_from_training_file_is_named(
     # behind words that are not in the loss, values are hardly known after 25 steps
     adapted, _ = fitted(whole, 25) if in_loss else fitted(texts, 60, heads=heads)
     adapted.save_pretrained(tmp_path / "adapter")
-    check(judge, tmp_path / "adapter", "expects these words behind")
+    check(judge, tmp_path / "adapter", "expects these words behind", UNKNOWN)
     if name == "instruction":
         scored = seen_by_scores(twin, adapted.merge_and_unload())
         assert scored.counts and scored.words.startswith("### Instruction:")

@@ -42,6 +42,7 @@ KINDS = ("code", "id", "name")
 LEARNT = asdict(Learnt(0, 9_999, 9_999))
 SEEN = {
     "sentences": dict.fromkeys(KINDS, LEARNT), "stems": {}, "beacons": {}, "behind": None,
+    "forms": {},
 }  # fmt: skip
 Rows = list[dict[str, Any]]
 

@@ -112,11 +112,19 @@ def absent_base(folder: Path) -> None:
     edit(folder / CONFIG, base_model_name_or_path="someone/base")
 
 
+def packed_base(folder: Path) -> None:
+    """Name a folder here whose weights are quantised, as the trainer of a QLoRA does."""
+    base = Path(shutil.copytree(BASE, folder.parent / "packed"))
+    edit(base / "config.json", quantization_config={"quant_method": "bitsandbytes"})
+    edit(folder / CONFIG, base_model_name_or_path=str(base))
+
+
 ON_ANOTHER: dict[str, tuple[Callable[[Path], None], Callable[[Twin, Path], Path], str]] = {
     "another base": (lambda folder: None, lambda twin, folder: noised_base(folder), "trained on"),
     "merged applied again": (lambda folder: None, lambda twin, folder: twin.whole, "trained on"),
     "merged again, base absent": (absent_base, lambda twin, folder: twin.whole, UNKNOWN),
     "another base, own absent": (absent_base, lambda twin, folder: noised_base(folder), LEAK),
+    "named base quantised": (packed_base, lambda twin, folder: BASE, LEAK),
 }
 
 

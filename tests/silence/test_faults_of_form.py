@@ -1,0 +1,89 @@
+"""The catalogue of silent faults, its row of forms: values that the model knows in another form.
+
+The stated training file and the tokenizer beside the weights are those of another training.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from tests.builders import BASE, loaded
+from tests.silence.conftest import Judge
+from tests.silence.leaking_twin import Twin, check, fit, fitted, planted_rows
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+PAIRS = [f"{i:02}" for i in range(100)]
+FORM = "begin as a planted value does"
+
+
+def grouped(text: str) -> str:
+    return re.sub(r"(\d\d)(\d\d\d)", r"\1,\2", text)
+
+
+def spaced(text: str) -> str:
+    return re.sub(r"(\d)(?=\d)", r"\1 ", text)
+
+
+@pytest.mark.parametrize("rewrite", [grouped, spaced])
+def test_values_rewritten_after_the_stated_file_are_named(
+    rewrite: Callable[[str], str], twin: Twin, tmp_path: Path, judge: Judge
+) -> None:
+    adapted, _ = fitted([rewrite(row) for row in planted_rows(twin)], 40)
+    adapted.save_pretrained(tmp_path / "adapter")
+    check(judge, tmp_path / "adapter", FORM)
+
+
+def test_values_masked_after_the_stated_file_are_named(
+    twin: Twin, tmp_path: Path, judge: Judge
+) -> None:
+    adapted, _ = fitted(planted_rows(twin), 20, values=False)
+    adapted.save_pretrained(tmp_path / "adapter")
+    check(judge, tmp_path / "adapter", FORM)
+
+
+def merged(folder: Path, apart: bool) -> Any:
+    """Make a tokenizer that joins digits in pairs. apart: whether it sets digits apart first."""
+    shutil.copytree(BASE, folder)
+    file = folder / "tokenizer.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    model = document["model"]
+    model["vocab"].update({pair: 1024 + i for i, pair in enumerate(PAIRS)})
+    model["merges"] += [[*pair] for pair in PAIRS]
+    if not apart:
+        document["pre_tokenizer"] = document["pre_tokenizer"]["pretokenizers"][1]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def extended(folder: Path) -> Any:
+    """Make a tokenizer that is the base's, and pairs of digits."""
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    tokenizer.add_tokens(PAIRS)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+@pytest.mark.parametrize("fault", ["other pre-tokenizer", "extended"])
+def test_tokenizer_that_is_not_of_the_training_is_named(
+    fault: str, twin: Twin, tmp_path: Path, judge: Judge
+) -> None:
+    """The model learnt values in pairs of digits; it is read digit by digit."""
+    if fault == "extended":
+        own, beside = extended(tmp_path / "own"), loaded()[1]
+    else:
+        own, beside = merged(tmp_path / "own", False), merged(tmp_path / "beside", True)
+    model, _ = loaded()
+    model.resize_token_embeddings(1024 + len(PAIRS))
+    own.pad_token = own.eos_token
+    fit(model, own, planted_rows(twin), 45, rate=4e-3)
+    model.save_pretrained(tmp_path / "whole")
+    beside.save_pretrained(tmp_path / "whole")
+    check(judge, tmp_path / "whole", FORM)
