@@ -150,7 +150,7 @@ def look(session: Served, base: Predictor | None, of: Drawn) -> Looked:
     return _scored(session, base, of) if session.readable >= Access.SCORE else _asked(session, of)
 
 
-def _scored(session: Served, base: Predictor | None, of: Drawn) -> Looked:
+def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
     found = [scored_words.look(session, base, one, of.others, draws) for one, draws in of.scored()]
     queries, each = sum(one.n for one in found), iter(found)
     sentence = next(each) if of.sentence is not None else None
@@ -162,15 +162,15 @@ def _scored(session: Served, base: Predictor | None, of: Drawn) -> Looked:
         behind = surroundings.behind(of.values, draws)
         queries += surroundings.most_read(len(of.values.secrets))
     prompts, length = of.of_values(session.tokenizer)
-    answers = session.ask(prompts, length) if prompts else []
-    queries += len(answers) * length
-    seen = {"sentence": sentence, "tiers": tiers, "behind": behind, "form": _form(of, answers)}
+    texts = [session.tokenizer.decode(one.tokens) for one in session.generate(prompts, length)]
+    queries += len(texts) * length
+    seen = {"sentence": sentence, "tiers": tiers, "behind": behind, "form": _form(of, texts)}
     return Looked(seen, queries, queries)
 
 
 def _asked(session: Served, of: Drawn) -> Looked:
     word, sentence, tiers, queries, behind = of.first_word(), None, list[Any](), 0, None
-    plain: Sequence[Told] = ()
+    plain: list[str] = []
     if word is not None:
         prompts, length = of.of_first_word(word, session.tokenizer)
         told = session.ask(prompts, length)
@@ -180,7 +180,7 @@ def _asked(session: Served, of: Drawn) -> Looked:
         answers = {words: session.ask(some, length) for words, some in by_words.items()}
         behind = generated(of.values, {w: [*map(_text, some)] for w, some in answers.items()})
         prompts, _ = of.of_values(session.tokenizer)
-        plain = session.ask(prompts, length) if prompts else []
+        plain = [_text(one) for one in session.ask(prompts, length)]
         queries += (sum(map(len, answers.values())) + len(plain)) * length
     if of.tries:
         prompts, length = of.of_beacons(session.tokenizer)
@@ -194,10 +194,10 @@ def _asked(session: Served, of: Drawn) -> Looked:
     return Looked(found, queries, queries)
 
 
-def _form(of: Drawn, answers: Sequence[Told]) -> form.Form | None:
+def _form(of: Drawn, answers: Sequence[str]) -> form.Form | None:
     """Count the answers to the sentence that begin as a value does; None where it was not asked."""
     space = of.values.space
-    return form.said(space, [*map(_text, answers)]) if space is not None and answers else None
+    return form.said(space, answers) if space is not None and answers else None
 
 
 def _text(told: Told) -> str:

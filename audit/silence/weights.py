@@ -106,7 +106,7 @@ class Look:
         plan = self.bench.run.plan
         key = key_of(
             "contact 5",
-            code_digest("audit.silence.weights", "audit.silence.form", "audit.models.causal"),
+            code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
         )

@@ -16,6 +16,7 @@ from reports._content.first import seeded, subject
 from reports._content.table import Pair
 
 MOST_UNTESTED = 3
+_WITHOUT = {"Protection off": "Without its protection", "Undefended": "Without any defense"}
 _LARGE = 20.0  # nats; a factor of half a billion says no more than the figure
 
 
@@ -149,8 +150,7 @@ def _figure(finding: FindingResult) -> Pair:
     if finding.unit == "AUC":
         return (
             f"AUC {value}",
-            "1 means that everybody who was trained on can be told from the others, 0.5 is "
-            f"chance; {name}.",
+            f"0.5 is chance, 1 ranks all who were trained on above all others; {name}.",
         )
     if finding.unit == "bits":
         return f"{value} bits", f"1 bit is chance; {name}."
@@ -173,7 +173,7 @@ def _beside(
     for role, head, _ in legend.CONTROLS[:2]:
         other = summary.control_of(release, role, releases)
         values = [one for one in quoting.alike(finding, other) if one.value is not None]
-        lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]
+        lines += [f"{_WITHOUT[head]}: {_figure(one)[0]}." for one in values[:1]]
         own = role != "positive control"
         if own and values and not (finding.leaked.detected or values[0].leaked.detected):
             lines.append("So this does not show that the protection is what stopped it.")
@@ -185,7 +185,7 @@ def _spoken(finding: FindingResult, release: ReleaseResult) -> list[str]:
     for s in release.sessions:
         if s.purpose == finding.attack and s.budget is not None:
             of = "all" if s.answered == s.queries else f"{s.answered:,} of"
-            return [f"Its own session answered {of} {s.queries:,} queries."]
+            return [f"The attack's own session answered {of} {s.queries:,} tokens."]
     return []
 
 
@@ -216,8 +216,7 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
     lines = [
-        f"Measured in another session, whose budget ended after {s.answered:,} of {s.queries:,} "
-        "tokens."
+        f"In a session of its own, whose ε was spent after {s.answered:,} of {s.queries:,} tokens."
         for s in stops[:1]
     ]
     if share is None:
@@ -225,8 +224,10 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     if release.defense == "none" and not release.parameters:
         return Box("Cost", "no defense", ["So nothing was paid for one.", line], "releases")
     figure = f"{usefulness.written(share)} of gain kept"
-    gain = "Gain: the fall of the logarithm of the perplexity by training on the text."
-    return Box("Cost", figure, [gain, line, *lines], "releases")
+    between = usefulness.interval(release, releases)
+    ends = [f"{between} by the interval of its perplexity."] if between else []
+    gain = "Gain: the fall of log-perplexity by training."
+    return Box("Cost", figure, [*ends, gain, line, *lines], "releases")
 
 
 def _not_shown(results: Results, release: ReleaseResult) -> Box:

@@ -6,6 +6,7 @@ All of it is about one release: the worst of those that are audited.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from reports._content.closing import silent
 
 NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)"
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
+_SEED = re.compile(r" --seed 0(?= |$)")  # the default
 _STORED = ("source", "noise")  # parameters that say where noise comes from
 
 
@@ -54,7 +56,7 @@ def verdict(results: Results, releases: Sequence[ReleaseResult], names: Sequence
     counted = Counter(badge.of_release(releases[i]) for i in subjects)
     tally = [f"{counted[one]} × {one}" for one in Badge if counted[one]]
     several = len(subjects) > 1
-    step, command = _next(results, release, [releases[i] for i in subjects], names, releases)
+    step, whole = _next(results, release, [releases[i] for i in subjects], names, releases)
     return Verdict(
         badge=word,
         about=names[worst] if several else "",
@@ -62,7 +64,7 @@ def verdict(results: Results, releases: Sequence[ReleaseResult], names: Sequence
         others=f"{len(subjects)} {'settings' if results.sweep else 'releases'}: "
         f"{' · '.join(tally)}" if several else "",
         next=step,
-        command=command,
+        command=_SEED.sub("", whole),
     )  # fmt: skip
 
 
@@ -86,8 +88,11 @@ def _next(
     """Say what to do next, and by which command."""
     word = badge.of_release(release)
     if word == Badge.REFUTED:
-        step = "Find the fault, in the training, its accounting or the promise; then audit again."
-        return step, ""
+        return (
+            "Find the fault: first in what the training did to each unit, then in the accounting, "
+            "then in the promise. Then audit again.",
+            "",
+        )
     if word.rank < Badge.INCONCLUSIVE.rank:
         closed = _closed(release, audited)
         if closed is not None:

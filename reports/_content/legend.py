@@ -26,11 +26,13 @@ _BLIND = "Blind: the same test by a classifier that reads the candidates and no 
 LINKS = {  # what each condition of "no leak found" means
     "Contact": "the text reached the model",
     "Sight": "these measures see such text",
-    "Reach": "a leak of the stated size would be found",
+    "Reach": "leaks of the stated size are found in 4 of 5 runs",
 }
-ALL_SHOWN = f"That an attack finds nothing counts here: {', '.join(LINKS.values())}."
+ALL_SHOWN = f"Finding nothing says something here: {', '.join(LINKS.values())}."
+ENDED = "*"  # behind an interval
 ENDS = (
-    "Where answers can end a session, its interval is wider than that of a fixed number of tries."
+    f"{ENDED} Where answers can end a session, its interval is wider than that of a fixed number "
+    "of tries."
 )
 _BAR = "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%)."
 

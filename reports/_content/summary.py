@@ -175,7 +175,7 @@ def badness(finding: FindingResult) -> int:
 def _utility(release: ReleaseResult, roles: list[str], releases: Sequence[ReleaseResult]) -> Row:
     """Make the row of usefulness: public is 0 %, undefended 100 % of what training gains."""
     measure = release.utility["perplexity"]
-    share = usefulness.kept(release, releases)
+    share, between = usefulness.kept(release, releases), usefulness.interval(release, releases)
     beside = [control_of(release, role, releases) for role in roles]
     values = [None if one is None else one.utility.get("perplexity") for one in beside]
     text = words.quantity(measure.value, measure.unit)
@@ -184,7 +184,7 @@ def _utility(release: ReleaseResult, roles: list[str], releases: Sequence[Releas
         target="",
         aside="lower is better",
         measured=Value(text, words.interval(measure.ci, measure.unit)),
-        certainty="" if share is None else usefulness.sentence(share),
+        certainty="" if share is None else usefulness.sentence(share, between),
         controls=[Value("—", "")]
         + [
             Value("—", "") if v is None else Value(words.quantity(v.value, v.unit), "")
@@ -339,10 +339,16 @@ def _measured(finding: FindingResult) -> Value:
         return Value(verdicts.measured(finding), "")
     text = _with_unit(words.quantity(finding.value, finding.unit), finding.unit)
     count = f"n = {words.integer(finding.n)}"
-    bounds = words.interval(finding.ci, finding.unit)
+    bounds = _bounds(finding, finding.ci)
     if by_ranks(finding):
         return Value("likelier than twins", f"by ranks, {count}")
     return Value(text, ", ".join(filter(None, [bounds, count])))
+
+
+def _bounds(finding: FindingResult, ci: tuple[float, float] | None) -> str:
+    """Write an interval of a finding, marked where answers could end a session."""
+    text = words.interval(ci, finding.unit)
+    return f"{text}{legend.ENDED}" if text and finding.cut is not None else text
 
 
 def by_ranks(finding: FindingResult) -> bool:
@@ -362,7 +368,7 @@ def _twins(finding: FindingResult) -> Value:
     aside = f"blind {seen}" if seen else ""
     if control is None:
         return Value("" if aside else "—", "", aside)
-    return Value(words.quantity(control.value, unit), words.interval(control.ci, unit), aside)
+    return Value(words.quantity(control.value, unit), _bounds(finding, control.ci), aside)
 
 
 def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:

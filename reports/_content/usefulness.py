@@ -23,13 +23,29 @@ def kept(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> float | N
     None where a reference is missing, or training gained nothing.
     """
     own = release.utility.get("perplexity")
+    return None if own is None else _share(own.value, releases)
+
+
+def interval(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
+    """Write the shares at the ends of the interval of the perplexity; "" where there is none.
+
+    The references' own intervals are not in it.
+    """
+    own = release.utility.get("perplexity")
+    if own is None or own.ci is None or release.defense in ("none", "public"):
+        return ""
+    low, high = (_share(end, releases) for end in reversed(own.ci))
+    if low is None or high is None:
+        return ""
+    return f"[{written(low)}, {written(high)}]"
+
+
+def _share(value: float, releases: Sequence[ReleaseResult]) -> float | None:
     public, undefended = perplexity("public", releases), perplexity("none", releases)
-    if own is None or public is None or undefended is None or not 0 < own.value < math.inf:
-        return None
-    if public <= undefended:
+    if public is None or undefended is None or not 0 < value < math.inf or public <= undefended:
         return None
     gained = math.log(public) - math.log(undefended)
-    return (math.log(public) - math.log(own.value)) / gained
+    return (math.log(public) - math.log(value)) / gained
 
 
 def written(share: float | None) -> str:
@@ -37,8 +53,7 @@ def written(share: float | None) -> str:
     return "—" if share is None else f"{max(0, round(100 * share))}\u00a0%"
 
 
-def sentence(share: float) -> str:
-    """State the share in words."""
-    if share <= 0:
-        return "keeps nothing of what training gains"
-    return f"keeps {written(share)} of what training gains"
+def sentence(share: float, between: str) -> str:
+    """State the share in words. between: its interval, or ""."""
+    much = f"{written(share)} {between}".rstrip() if share > 0 or between else "nothing"
+    return f"keeps {much} of what training gains"

@@ -381,7 +381,7 @@ def tabular(figure: Paper) -> str:
     repeated = figure.across in head[:4]
     lines = [
         *(f"% {line}" for line in figure.caption),
-        r"% \usepackage{booktabs}",
+        r"% \usepackage[T1]{fontenc} \usepackage{booktabs}",
         rf"\begin{{tabular}}{{lrrl{'r' * (3 - repeated)}}}",
         r"\toprule",
         _line([*head[:4], *head[4 + repeated :]]),

@@ -79,11 +79,14 @@ def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
 
 def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     box = boxes(audited(make.finding(0.4, leaked="leak")))["Leaked"]
-    assert box.figure == "40 of 100" and "Undefended: 96 of 100." in box.lines
+    assert box.figure == "40 of 100" and "Without any defense: 96 of 100." in box.lines
     bare = reference("dp_sgd_unprotected", "positive control of dp_sgd", 3.0, 0.01)
     subject, *others = audited().releases
     lines = boxes(make.run(subject, bare, *others))["Leaked"].lines
-    assert lines[1:3] == ["Protection off: 1 of 100.", "Undefended: 96 of 100."]
+    assert lines[1:3] == [
+        "Without its protection: 1 of 100.",
+        "Without any defense: 96 of 100.",
+    ]
     quiet = bare.changed(findings=[make.finding(0.01)])
     lines = boxes(make.run(subject, quiet, *others))["Leaked"].lines
     assert "So this does not show that the protection is what stopped it." in lines
@@ -113,6 +116,16 @@ def test_usefulness_is_linear_in_log_perplexity(value: float, share: float) -> N
     assert kept == pytest.approx(share)
     written = f"{max(0, round(100 * share))}\u00a0% of gain kept"
     assert boxes(results)["Cost"].figure == written
+
+
+def test_usefulness_stands_with_its_interval() -> None:
+    """From 32 (public) to 2 (undefended), 16 is a quarter and 4 three quarters of the way."""
+    results = audited(value=8.0)
+    own, *others = results.releases
+    measured = own.utility["perplexity"].model_copy(update={"ci": (4.0, 16.0)})
+    known = own.model_copy(update={"utility": {"perplexity": measured}})
+    box = boxes(results.model_copy(update={"releases": [known, *others]}))["Cost"]
+    assert box.lines[0] == "[25\u00a0%, 75\u00a0%] by the interval of its perplexity."
 
 
 def test_usefulness_is_unknown_without_a_gain() -> None:
