@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from audit.accounting import Mechanism, banded, recompute
+from audit.accounting import Mechanism, banded, claimed_mechanism, described, recompute
 from audit.accounting import epsilon as accounted
 from audit.core.errors import UsageError
 from audit.core.terms import Relation
@@ -95,6 +95,9 @@ def test_epsilon_is_that_of_the_mechanism_simulated(bands: int, q: float, sigma:
 def test_one_band_is_dp_sgd() -> None:
     mine, theirs = (method_of(one) for one in (DPFTRL(bands=1, batch=5), DPSGD(batch=5)))
     assert isinstance(mine, PrivateRecipe) and mine == theirs
+    one = promise(DPFTRL(bands=1, batch=5))
+    assert "with one band, which is DP-SGD" in one.theorem
+    assert "C⁻¹Z" not in " ".join(one.conditions)
 
 
 @pytest.mark.parametrize("source", ["seed", "system"])
@@ -111,6 +114,11 @@ def test_a_user_s_steps_are_what_epsilon_is_of(source: str) -> None:
     assert "24 sums with noise C⁻¹Z" in said and "at most 6 sums, at least 4 steps apart" in said
     assert "q = 0.5 (0.125 of all units)" in said
     assert ("SHAKE-256" in said) == (source == "system") and "protected together" in said
+    assert "DP-SGD" not in guarantee.theorem + said
+    claimed = claimed_mechanism(guarantee, "user", "add_or_remove")
+    assert not isinstance(claimed, str)
+    assert described(claimed).startswith("DP-FTRL: banded noise, b̂ = 4, σ = ")
+    assert described(claimed).endswith("in 4 groups with q = 0.5, T = 24, 6 participations")
     (training,) = defense.trainings(corpus(), GPT2, RECIPE, 0)
     assert set(training.owners) == {f"u{i}" for i in range(40)}
 
