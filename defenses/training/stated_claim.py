@@ -80,7 +80,7 @@ class Sums:
                 f"as_is: a mechanism is {', '.join(stated)}; add {' and '.join(missing)}"
             )
         assert sigma is not None and q is not None and steps is not None
-        if bands is None:
+        if bands is None or (bands == 1 and most is None):
             return (Gaussians(sigma, steps, q),)
         if bands > steps:
             raise UsageError(f"as_is: bands is {bands}, but steps is {steps}; lower bands")

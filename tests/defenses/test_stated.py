@@ -112,6 +112,15 @@ def test_banded_noise_costs_what_its_participations_do(
     assert "in which depends on no other unit" in promise.conditions[0]
 
 
+def test_one_sampled_band_is_dp_sgd() -> None:
+    one, plain = (
+        AsIs(claim="1e-5:user:add_or_remove", **DP_SGD, bands=bands).promise for bands in (1, None)
+    )
+    assert one == plain
+    capped = AsIs(claim="1e-5:user:add_or_remove", **{**CAPPED, "bands": 1}).promise
+    assert capped.accounting is not None and capped.accounting["terms"][0]["column"] == [1.0]
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
