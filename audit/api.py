@@ -458,11 +458,12 @@ def check(
     report: Callable[[str], None] = lambda _: None,
     **stated: Any,
 ) -> Examination:
-    """Examine a DP-SGD engine as `audit check` does: its `outcomes`, its `claim`, `passed`.
+    """Examine an engine as `audit check` does: its `outcomes`, its `claim`, `passed`.
 
     engine: "own", "opacus", "module:adapter", or an `audit.check.Engine`. stated: what it is said
-    to be: noise_multiplier, max_norm, sampling_probability, steps, unit. texts: whether a causal
-    language model is trained too. report: is called with the name of each run. Raises UsageError.
+    to be: noise_multiplier, max_norm, sampling_probability, steps, unit, bands (more than one:
+    DP-FTRL, else DP-SGD). texts: whether a causal language model is trained too. report: is called
+    with the name of each run. Raises UsageError.
     """
     from audit.check import Claim, examine
 

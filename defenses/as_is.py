@@ -6,11 +6,11 @@ Its guarantee is its trainer's claim, which an audit can refute but never prove.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated
 
-from audit.accounting import Gaussians, Term
+from audit.accounting import Term
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -26,7 +26,7 @@ from audit.models.causal import CausalLM
 from audit.models.endpoint.chat import chat_completions
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease, completions
-from defenses.training.stated_claim import stated, terms_in
+from defenses.training.stated_claim import Sums, stated, terms_in
 
 FEWEST_WORDS = 500
 
@@ -40,12 +40,16 @@ class AsIs(Defense):
         DELTA:UNIT:RELATION is enough, and ε is computed; an ε below it is refused.
     noise_multiplier: the trainer's noise standard deviation σ over the clipping norm, if DP-SGD is
         claimed with sampling_probability and steps; above 0.
-    sampling_probability: probability q with which the unit was in each batch, by Poisson sampling;
-        above 0, at most 1.
+    sampling_probability: probability q with which the unit was in each batch, with bands in each
+        batch of its group (b̂·B/N), by Poisson sampling; above 0, at most 1.
     steps: number of steps T; at least 1.
+    bands: number b̂ of bands, if DP-FTRL is claimed, whose noise C⁻¹Z has the banded square root for
+        C, scaled to norm 1, and σ for the rows of Z; step t sampled group t mod b̂; at least 1.
+    participations: with bands and without sampling_probability, an enforced cap k on the steps of a
+        unit, any two of them at least b̂ apart; at least 1, at most T/b̂ rounded up.
     users: number N of users for which q and T were fixed before the coins, as `audit plant` prints
         it; without it coins of real users test the claim by ε and δ alone; at least 1.
-    mechanism: instead of these three, a JSON file with the terms of the trainer's mechanism, as
+    mechanism: instead of these, a JSON file with the terms of the trainer's mechanism, as
         `accounting` in results.json lists them; default none.
     base: public model that it was trained from, for references; default the one its adapter names.
     training: its training file if that is not the corpus, JSONL with `input_ids` and `labels` or
@@ -68,6 +72,8 @@ class AsIs(Defense):
     noise_multiplier: Annotated[float | None, POSITIVE] = None
     sampling_probability: Annotated[float | None, SHARE] = None
     steps: Annotated[int | None, at_least(1)] = None
+    bands: Annotated[int | None, at_least(1)] = field(default=None, metadata=UNSAID)
+    participations: Annotated[int | None, at_least(1)] = field(default=None, metadata=UNSAID)
     users: Annotated[int | None, at_least(1)] = field(default=None, metadata=UNSAID)
     mechanism: str | None = None
     base: str | None = None
@@ -105,21 +111,12 @@ class AsIs(Defense):
     @property
     def _training(self) -> tuple[Term, ...]:
         """The terms of the mechanism that the trainer states; none if it states none."""
-        names = ("noise_multiplier", "sampling_probability", "steps")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        missing = [name for name in names if name not in given]
-        if given and missing:
-            raise UsageError(
-                f"as_is: a mechanism is {', '.join(names)}; add {' and '.join(missing)}"
-            )
-        if self.mechanism is not None and given:
-            raise UsageError(f"as_is: mechanism has all terms; leave out {', '.join(given)}")
-        if self.mechanism is not None:
-            return terms_in(self.mechanism)
-        if not given:
-            return ()
-        sigma, q, steps = (given[name] for name in names)
-        return (Gaussians(sigma, steps, q),)
+        sums = Sums(**{f.name: getattr(self, f.name) for f in fields(Sums)})
+        if self.mechanism is None:
+            return sums.terms
+        if sums.given:
+            raise UsageError(f"as_is: mechanism has all terms; leave out {', '.join(sums.given)}")
+        return terms_in(self.mechanism)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from audit.accounting import Mechanism
+from audit.accounting import Mechanism, banded
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -26,7 +26,7 @@ from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training, owners
 from audit.models.training.dp_sgd import PrivateRecipe
-from defenses.training import banded, checks, noisy_sums
+from defenses.training import checks, noisy_sums
 
 RELATION = Relation.ADD_OR_REMOVE
 SHARE = 8  # of the users, one in so many is expected in a step: room for bands
@@ -126,8 +126,7 @@ class DPFTRL(Defense):
             population=method.population,
             unit=Unit.USER,
             delta=noisy_sums.delta_of(self.delta, method.population),
-            theorem="DP-FTRL by banded matrix factorization (arXiv 2306.08153): the steps of one "
-            "user as that many sums with independent noise, composed",
+            theorem=_theorem(len(method.bands)),
             source=self.noise,
             conditions=(*_correlation(method), *noisy_sums.PROTECTED[Unit.USER]),
         )
@@ -138,13 +137,23 @@ def _error(method: PrivateRecipe) -> float:
     return method.noise.multiplier * banded.error(method.bands, method.steps)
 
 
-def _correlation(method: PrivateRecipe) -> tuple[str, ...]:
-    bands, own = len(method.bands), method.releases[0].count
+def _theorem(bands: int) -> str:
+    """Name what ε follows from; with one band it is DP-SGD."""
+    if bands == 1:
+        return "DP-FTRL with one band, which is DP-SGD: Poisson-subsampled Gaussian, composed"
     return (
-        f"{method.steps} sums are released, with noise C⁻¹Z: C is lower triangular and Toeplitz, "
-        f"has b̂ = {bands} bands (the square root of the prefix sums, cut) and columns of norm at "
-        f"most 1; a user takes part in at most {own} of them, and these are as {own} sums with "
-        "independent noise; b̂ is a public constant, too",
-        "the group of a user among b̂ is a keyed hash of the id alone; step t samples group "
-        "t mod b̂, so that a user's steps are b̂ apart",
+        "DP-FTRL by banded matrix factorization (arXiv 2306.08153): the steps of one user as that "
+        "many sums with independent noise, composed"
+    )
+
+
+def _correlation(method: PrivateRecipe) -> tuple[str, ...]:
+    """State where C and the groups come from."""
+    bands = len(method.bands)
+    if bands == 1:
+        return ("C has one band, so the noise of every step is independent",)
+    return (
+        "C is the square root of the prefix sums, cut to b̂ bands and scaled; b̂ is a public "
+        "constant, too",
+        "the group of a user among b̂ is a keyed hash of the id alone",
     )

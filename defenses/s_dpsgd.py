@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from audit.accounting import Gaussians, Mechanism, moments
+from audit.accounting import Gaussians, Mechanism, Term, moments
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -183,7 +183,7 @@ class SDPSGD(Defense):
         )
 
 
-def _published(method: noisy_sums.Released) -> Gaussians:
+def _published(method: noisy_sums.Released) -> Term:
     """Return what the paper accounts for: one sampled gradient a batch, and no state."""
     if not isinstance(method, AlternatingRecipe):
         return method.releases[0]

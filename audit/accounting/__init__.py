@@ -15,6 +15,7 @@ A new kind of release is one file with a subclass of `term.Term` and one line in
 `defenses/ensembles/mechanisms/`.
 """
 
+from audit.accounting.banded_sums import BandedSums
 from audit.accounting.calibration import calibrate, least_noise
 from audit.accounting.claimed import claimed_mechanism, described
 from audit.accounting.composition import epsilon
@@ -36,6 +37,7 @@ from audit.accounting.term import Term
 from audit.accounting.trade_off import curve_of
 
 __all__ = [
+    "BandedSums",
     "EpsilonDistribution",
     "Gaussians",
     "Mechanism",

@@ -6,19 +6,25 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from audit.accounting.banded_sums import BandedSums
 from audit.accounting.composition import epsilon
 from audit.accounting.gaussians import Gaussians
 from audit.accounting.mechanism import Mechanism
 from audit.accounting.term import Term
 from audit.core.errors import UsageError
 
-KINDS: dict[str, type[Term]] = {term.kind: term for term in (Gaussians,)}
+KINDS: dict[str, type[Term]] = {term.kind: term for term in (Gaussians, BandedSums)}
 
 
 def to_table(mechanism: Mechanism, delta: float) -> dict[str, Any]:
     """Make {"relation", "delta", "terms": [{"kind", "noise_multiplier", …}, …]}, unrounded."""
-    terms = [{"kind": term.kind, **asdict(term)} for term in mechanism.terms]
+    terms = [{"kind": term.kind, **_plain(asdict(term))} for term in mechanism.terms]
     return {"relation": mechanism.relation, "delta": delta, "terms": terms}
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Make lists of tuples, as they come back from JSON."""
+    return {n: list(value) if isinstance(value, tuple) else value for n, value in fields.items()}
 
 
 def from_table(table: dict[str, Any]) -> tuple[Mechanism, float]:

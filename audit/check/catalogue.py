@@ -29,7 +29,8 @@ class Check(Enum):
     RATE = (
         "K4",
         "sampling rate",
-        "q is not the one stated. If it is higher, so is ε",
+        "q is not the one stated. If it is higher, so is ε. With b̂ bands, q is that of a unit in "
+        "each step of its group, b̂·B/N, and not B/N",
     )
     SAMPLING = (
         "K5",
@@ -50,8 +51,9 @@ class Check(Enum):
     SCALE = (
         "K7",
         "noise scale",
-        "below 1: the noise is divided once too often, forgets C, or misses a tensor. Above 1: it "
-        "is added more than once, as for each microbatch; that costs utility, not privacy",
+        "below 1: the noise is divided once too often, forgets C, misses a tensor, or comes of a "
+        "matrix whose columns have a norm above 1. Above 1: it is added more than once, as for "
+        "each microbatch; that costs utility, not privacy",
     )
     SHAPE = (
         "K8",
@@ -62,7 +64,8 @@ class Check(Enum):
         "K9",
         "noise over steps",
         "steps share noise: a seed that is set again in each step, or correlated noise (DP-FTRL) "
-        "that is accounted as independent. With its own accountant, the latter is no fault",
+        "that is accounted as independent; state its bands, if it has its own accountant. Under "
+        "stated bands: another matrix, such as C in place of C⁻¹",
     )
     TENSORS = (
         "K10",
@@ -104,6 +107,30 @@ class Check(Enum):
         "K17",
         "tied weights",
         "the norm of a weight that is used twice misses the cross term of its two uses",
+    )
+
+    DISTANCE = (
+        "K18",
+        "distance of steps",
+        "a unit is in two steps less than b̂ apart: both add to the same rows of CG, and norms add "
+        "up in place of squares",
+    )
+    GROUPS = (
+        "K19",
+        "groups",
+        "a unit is in steps of several groups: groups are drawn again, as where a resumed training "
+        "has forgotten them, or follow the place of a unit among others",
+    )
+    COUNT = (
+        "K20",
+        "participations",
+        "a unit is in more steps than T and b̂ leave it, so more sums depend on it than ε is of",
+    )
+    RESUMED = (
+        "K21",
+        "noise over a resume",
+        "a resumed training draws rows of Z that were drawn before, or has lost the last rows of "
+        "C⁻¹Z: its noise does not cancel as stated, and the difference of steps is free of noise",
     )
 
     def __init__(self, code: str, title: str, means: str) -> None:

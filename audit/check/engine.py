@@ -27,6 +27,9 @@ class Trial:
     sampling_probability: q, each unit's own in each step. steps: T.
     seed: of all randomness. physical_batch: records that may be in memory at once.
     learning_rate: of plain SGD; 0 in most trials.
+    column: first column of C, b̂ numbers; one for DP-SGD. With more, the noise of the sums is C⁻¹Z,
+        where rows of Z have the deviation σC, and each step samples one of b̂ groups (see `Claim`).
+    resume_after: steps after which the training is to be saved, stopped and resumed; 0: never.
     """
 
     model: nn.Module
@@ -39,6 +42,13 @@ class Trial:
     seed: int
     physical_batch: int
     learning_rate: float = 0.0
+    column: tuple[float, ...] = (1.0,)
+    resume_after: int = 0
+
+    @property
+    def bands(self) -> int:
+        """b̂."""
+        return len(self.column)
 
     @property
     def population(self) -> int:
@@ -47,22 +57,24 @@ class Trial:
 
     @property
     def expected_batch(self) -> float:
-        """qN, by which the noisy sum is divided."""
-        return self.sampling_probability * self.population
+        """qN/b̂, by which the noisy sum is divided."""
+        return self.sampling_probability * self.population / self.bands
 
 
 @dataclass(frozen=True)
 class Steps:
     """The tensors that the engine handed its optimizer in each step.
 
-    sums: (T, D), its gradient times the expected batch size: Σ_i clip(g_i) + N(0, σ²C²) is due. D
-        counts the entries of all parameters, in the order of `model.parameters()`.
+    sums: (T, D), its gradient times the expected batch size: Σ_i clip(g_i) + N(0, σ²C²) is due,
+        with several bands Σ_i clip(g_i) and a row of C⁻¹Z. D counts the entries of all parameters,
+        in the order of `model.parameters()`.
     sampling_probability: the q that was realised, where the engine rounds it; None: as asked.
     weights: (T + 1, D), the parameters before the first step and after each; None: not recorded.
     learning_rates: (T,), where they follow a public schedule; None: the trial's.
     tolerance: relative error of the engine's arithmetic; 0.01 for bfloat16.
     included: (T, N), whether each unit of `Trial.records` was sampled, where the engine tells: its
         sampling can then be checked though its clipping is another.
+    resumed: whether it was resumed as `Trial.resume_after` asks.
     """
 
     sums: Tensor | NDArray[Any]
@@ -71,10 +83,11 @@ class Steps:
     learning_rates: Sequence[float] | None = None
     tolerance: float = 1e-5
     included: Tensor | NDArray[Any] | None = None
+    resumed: bool = False
 
 
 class Engine(ABC):
-    """A DP-SGD engine behind an adapter of a few lines."""
+    """An engine of DP-SGD or DP-FTRL behind an adapter of a few lines."""
 
     @abstractmethod
     def run(self, trial: Trial) -> Steps:

@@ -10,7 +10,7 @@ import torch
 
 from audit.check import runs
 from audit.check.catalogue import Check
-from audit.check.checks import claim, exact, noise, sampling
+from audit.check.checks import claim, exact, groups, noise, sampling
 from audit.check.checks.claim import ClaimTest
 from audit.check.engine import Engine
 from audit.check.loading import load
@@ -50,7 +50,7 @@ def examine(
     texts: bool = True,
     report: Callable[[str], None] = lambda _: None,
 ) -> Examination:
-    """Examine an engine white-box: is it the DP-SGD that is stated?
+    """Examine an engine white-box: is it the DP-SGD, or DP-FTRL, that is stated?
 
     engine: "own", "opacus", "module:adapter" or an Engine. texts: whether it also trains a causal
     language model. report: is called with the name of each run before it begins. Raises UsageError
@@ -83,6 +83,8 @@ def outcomes(made: Runs) -> tuple[Outcome, ...]:
     quiet = made.quiet
     counted = exact.inclusion(quiet)
     readable = counted.status == Status.PASSED or quiet.steps.included is not None
+    grouped = of_groups(quiet, made.resumed) if made.resumed else ()
+    readable = readable and not any(outcome.failed for outcome in grouped[:-1])
     return (
         counted,
         exact.norms(Check.CLIPPING, quiet),
@@ -98,7 +100,19 @@ def outcomes(made: Runs) -> tuple[Outcome, ...]:
         *([exact.norms(Check.USERS, made.users)] if made.users else []),
         exact.infinite(made.infinite, quiet.units.name),
         exact.norms(Check.TIED, made.tied),
+        *grouped,
         *(of_texts(*made.texts) if made.texts else ()),
+    )
+
+
+def of_groups(quiet: Observed, resumed: Observed) -> tuple[Outcome, ...]:
+    """List the outcomes of DP-FTRL: the steps of each unit, and last the noise over a resume."""
+    both = (quiet, resumed)
+    return (
+        groups.distance(both),
+        groups.groups(both),
+        groups.count(both),
+        groups.resumed(resumed),
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from audit.accounting import banded
 from audit.check.engine import Engine, Steps, Trial
 from audit.check.quiet import Quiet, complement, coordinates
 from audit.check.units import Floats, Units
@@ -32,7 +33,7 @@ class Observed:
 
     @property
     def noise(self) -> float:
-        """σC, the standard deviation that the noise should have."""
+        """σC, the standard deviation that the noise should have; with several bands, that of Z."""
         return self.trial.noise_multiplier * self.trial.max_norm
 
     @property
@@ -46,6 +47,17 @@ class Observed:
         """(releases, D)."""
         return as_array(self.steps.sums)
 
+    @property
+    def white(self) -> Floats:
+        """(releases, D), C times the sums: their noise is Z, independent in every step."""
+        return banded.times(self.trial.column, self.sums)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """(releases,), the deviation of a row of C⁻¹Z over that of Z; 1 with one band."""
+        inverse = banded.inverse(self.trial.column, len(self.sums))
+        return np.asarray(np.sqrt(np.cumsum(inverse**2)))
+
     @cached_property
     def clipped(self) -> Floats:
         """V, (m, D): what each unit should add where it is sampled."""
@@ -58,7 +70,7 @@ class Observed:
 
     @cached_property
     def deviations(self) -> Floats:
-        """(m,), the standard deviations of the noise in `inclusion`."""
+        """(m,), the standard deviations of the noise in `inclusion`, over `spread`."""
         return np.asarray(self.noise * np.sqrt(np.diag(self._inverse)))
 
     @cached_property
@@ -78,6 +90,16 @@ class Observed:
         return np.asarray(first).astype(np.int64)
 
     @cached_property
+    def rounds(self) -> NDArray[np.int64]:
+        """(releases/b̂, present units): how often each unit is sampled in b̂ consecutive steps.
+
+        In one of these steps it may be. With one band it is `batches`.
+        """
+        bands, whole = self.trial.bands, len(self.batches) // self.trial.bands
+        shape = whole, bands, self.batches.shape[1]
+        return np.asarray(self.batches[: whole * bands].reshape(shape).sum(axis=1))
+
+    @cached_property
     def contributions(self) -> Floats:
         """(releases, m), the norm of what each unit added to each sum, noise included."""
         if self.units.apart:
@@ -88,7 +110,7 @@ class Observed:
     @cached_property
     def quiet(self) -> Quiet:
         part = coordinates if self.units.apart else complement
-        return part(self.sums, self.units.gradients, self.units.sizes)
+        return part(self.white, self.units.gradients, self.units.sizes)
 
 
 def as_array(values: Tensor | NDArray[Any]) -> Floats:

@@ -1,16 +1,19 @@
-"""The toolkit's own engine, examined through the training that the defense `dp_sgd` runs."""
+"""The toolkit's own engine, examined through the training that `dp_sgd` and `dp_ftrl` run."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from audit.check.causal_lm import START, STOP, CausalLM
 from audit.check.engine import Engine, Steps, Trial, flat
+from audit.core.checkpoint import Checkpoint, State
 from audit.core.terms import Unit
 from audit.core.training import Training
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
@@ -41,16 +44,52 @@ class Own(Engine):
             max_length=width,
             optimizer="sgd",
             physical_tokens=width * trial.physical_batch,
+            bands=trial.column,
         )
-        training = Training("check", tuple(texts), recipe, trial.seed, owners=_owners(trial))
+        training = Training(
+            "check",
+            tuple(texts),
+            recipe,
+            trial.seed,
+            owners=_owners(trial),
+            checkpoint=Stopping(trial.resume_after),
+        )
         tokenizer: Any = Numbers()
-        recipe.train(model, tokenizer, training, seen)
+        with suppress(_Stopped):
+            recipe.train(model, tokenizer, training, seen)
+        if trial.resume_after:
+            recipe.train(model, tokenizer, training, seen)
         rates = [trial.learning_rate * warmed(t, trial.steps, 0.0) for t in range(trial.steps)]
         return Steps(
             torch.stack(sums) * trial.expected_batch,
             weights=torch.stack(weights),
             learning_rates=rates,
+            resumed=trial.resume_after > 0,
         )
+
+
+class _Stopped(Exception):  # noqa: N818
+    """A training has saved its state and stops."""
+
+
+@final
+class Stopping(Checkpoint):
+    """Stops a training after so many steps, and lets it go on from there; after 0, never."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+        self._state: State | None = None
+
+    def load(self) -> State | None:
+        return self._state
+
+    def due(self) -> bool:
+        self._left -= 1
+        return self._left == 0
+
+    def save(self, state: State) -> None:
+        self._state = deepcopy(state)
+        raise _Stopped
 
 
 @dataclass(frozen=True)

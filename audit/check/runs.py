@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.accounting.banded import square_root
 from audit.check.causal_lm import texts
 from audit.check.dirac import separate, tied
 from audit.check.engine import Engine, Trial
@@ -24,6 +25,7 @@ FAR, NEAR = 10.0, 0.5  # norms of gradients over C: one is clipped, the other is
 _UNITS, _PRESENT, _FEW, _TEXTS, _TEXTS_PRESENT = 96, 80, 16, 32, 24
 _BATCH = 10  # units in an expected batch of the noise run
 _RATE = 0.1  # learning rate, where there is one
+_LONG = 20  # steps of a short run, in each group
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Runs:
     tied: one weight used twice. infinite: one gradient is infinite; a text says why the engine
         stopped, where it did. users: three records each; None where the unit is the record.
     texts: (quiet, noise) of a causal language model; None where they are left out.
+    resumed: everybody of a group in each of its steps, stopped in the middle and resumed; None with
+        one band.
     """
 
     quiet: Observed
@@ -47,6 +51,7 @@ class Runs:
     infinite: Observed | str
     users: Observed | None
     texts: tuple[Observed, Observed] | None
+    resumed: Observed | None = None
 
 
 @dataclass(frozen=True)
@@ -71,12 +76,18 @@ class Examiner:
         population: int = 0,
         noise_multiplier: float = QUIET,
         sampling_probability: float = 0.2,
-        steps: int = 150,
+        steps: int = 0,
+        each: int = 150,
         learning_rate: float = 0.0,
         max_norm: float = 0.0,
         finite: bool = True,
+        resume_after: int = 0,
     ) -> Observed:
-        """Make one run. population, max_norm: 0 for the present units, and for the stated C."""
+        """Make one run.
+
+        population, max_norm: 0 for the present units, and for the stated C. steps: 0 for `each`
+        steps in each group of units.
+        """
         self.report(name)
         trial = Trial(
             units.model(),
@@ -85,10 +96,12 @@ class Examiner:
             max_norm or self.claim.max_norm,
             noise_multiplier,
             sampling_probability,
-            steps,
+            steps or each * self.claim.bands,
             derived_seed(self.seed, name) % 2**31,
             PHYSICAL,
             learning_rate,
+            square_root(self.claim.bands),
+            resume_after,
         )
         return observe(self.engine, units, present, trial, finite)
 
@@ -112,6 +125,9 @@ def make(examiner: Examiner, with_texts: bool) -> Runs:
         infinite=infinite_run(examiner, separate([math.inf, *far])),
         users=short_run(examiner, "users", separate(far, records=3)) if by_user else None,
         texts=text_runs(examiner, texts(_TEXTS)) if with_texts else None,
+        resumed=resumed_run(examiner, separate([FAR * c] * _UNITS))
+        if examiner.claim.bands > 1
+        else None,
     )
 
 
@@ -132,7 +148,7 @@ def nearly_empty_run(examiner: Examiner, name: str) -> Observed:
         population=20,
         noise_multiplier=claim.noise_multiplier,
         sampling_probability=0.05,
-        steps=40,
+        each=40,
     )
 
 
@@ -158,15 +174,27 @@ def short_run(
     learning_rate: float = 0.0,
     finite: bool = True,
 ) -> Observed:
-    """Train with every unit present, and in every second batch."""
+    """Train with every unit present, and in every second batch of its group."""
     return examiner.ask(
         name,
         units,
         examiner.some(units, len(units)),
         sampling_probability=0.5,
-        steps=20,
+        each=_LONG,
         learning_rate=learning_rate,
         finite=finite,
+    )
+
+
+def resumed_run(examiner: Examiner, units: Units) -> Observed:
+    """Train with every unit in every step of its group, and resume in the middle of a round."""
+    return examiner.ask(
+        "resumed",
+        units,
+        examiner.some(units, len(units)),
+        sampling_probability=1.0,
+        each=_LONG,
+        resume_after=_LONG // 2 * examiner.claim.bands + 1,
     )
 
 
@@ -181,7 +209,7 @@ def infinite_run(examiner: Examiner, units: Units) -> Observed | str:
 def text_runs(examiner: Examiner, units: Units) -> tuple[Observed, Observed]:
     """Train on texts of which half are clipped, each in every second batch.
 
-    A batch is never empty: transformers' GPT-2 cannot read one.
+    With one band a batch is never empty: transformers' GPT-2 cannot read one.
     """
     present, middle = examiner.some(units, _TEXTS_PRESENT), float(np.median(units.norms))
 
@@ -192,7 +220,7 @@ def text_runs(examiner: Examiner, units: Units) -> tuple[Observed, Observed]:
             present,
             noise_multiplier=noise_multiplier,
             sampling_probability=0.5,
-            steps=40,
+            each=40,
             max_norm=middle,
         )
 

@@ -51,8 +51,9 @@ def verdict(examined: Examination) -> str:
 def claim(test: ClaimTest) -> str:
     """Describe what the guesses of the units' coins show about the stated mechanism."""
     mechanism = (
-        f"DP-SGD with σ = {number(test.noise_multiplier)}, q = {number(test.sampling_probability)} "
-        f"and T = {test.steps:,} (ε = {at_most(test.epsilon)} at δ = {at_most(DELTA)})"
+        f"{_mechanism(test.bands)} with σ = {number(test.noise_multiplier)}, "
+        f"q = {number(test.sampling_probability)} and T = {test.steps:,} "
+        f"(ε = {at_most(test.epsilon)} at δ = {at_most(DELTA)})"
     )
     guessed = f"{test.right} of {test.guesses} guesses about {test.coins} coins are right"
     if test.refuted:
@@ -63,10 +64,16 @@ def claim(test: ClaimTest) -> str:
             f"{mechanism} is not refuted: {guessed}, {needed} would refute it "
             f"(p = {p_value(test.p)}). This confirms nothing."
         )
+    if test.area is None:
+        return verdict
     return (
         f"{verdict} Present and absent units are told apart with an area under the curve of "
         f"{test.area.measured:.3f}; {test.area.due:.3f} is due (p = {p_value(test.area.p)})."
     )
+
+
+def _mechanism(bands: int) -> str:
+    return "DP-SGD" if bands == 1 else f"DP-FTRL (b̂ = {bands} bands)"
 
 
 def _stated(examined: Examination) -> str:
@@ -78,7 +85,8 @@ def _stated(examined: Examination) -> str:
         f"q = {stated.sampling_probability:g}{realised}",
         f"T = {stated.steps:,}",
     )
-    return f"{examined.engine}, stated as DP-SGD by {stated.unit}: {', '.join(figures)}"
+    mechanism = _mechanism(stated.bands)
+    return f"{examined.engine}, stated as {mechanism} by {stated.unit}: {', '.join(figures)}"
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:

@@ -27,6 +27,12 @@ EXIT_CHECK_FAILED = 1
     metavar="q",
     help="Of each unit in each step, 0.001 to 1; default 0.01.",
 )
+@click.option(
+    "--bands",
+    type=int,
+    metavar="b̂",
+    help="Of DP-FTRL's matrix, 1 to 16, with q in each of b̂ groups; default 1, which is DP-SGD.",
+)
 @click.option("--steps", type=int, metavar="T", help="Of the claim that is tested; default 1000.")
 @click.option("--unit", metavar="record|user", help="What is clipped as one; default record.")
 @click.option("--seed", type=int, help="Of the examination's randomness; default 0.")
@@ -39,7 +45,7 @@ EXIT_CHECK_FAILED = 1
     help="Write all of it.",
 )
 def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> None:
-    """Examine a DP-SGD engine white-box; exit with 1 where a check fails."""
+    """Examine a DP-SGD or DP-FTRL engine white-box; exit with 1 where a check fails."""
     from audit import api
     from audit.check import as_json, table
     from audit.core.writing import write_atomically

@@ -21,7 +21,7 @@ _TAIL = 9.0  # standard deviations of x beyond which nothing is left
 
 
 def log_ratios(x: Floats, deviations: Floats, q: float) -> Floats:
-    """Compute Σ_t log(1 − q + q·e^{(2x − 1)/2s²}), (m,), from x (T, m) and s (m,).
+    """Compute Σ_t log(1 − q + q·e^{(2x − 1)/2s²}), (m,), from x (T, m) and s (m,) or (T, m).
 
     The log-likelihood ratio of present against absent: no other score separates them better.
     """

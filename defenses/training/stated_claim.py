@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from audit.accounting import Mechanism, Term, described, epsilon, terms_of, to_table, unknown_under
+from audit.accounting import (
+    BandedSums,
+    Gaussians,
+    Mechanism,
+    Term,
+    described,
+    epsilon,
+    terms_of,
+    to_table,
+    unknown_under,
+)
+from audit.accounting.banded import square_root
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
@@ -29,6 +41,54 @@ UNKNOWN = Guarantee(
     basis="worst case",
     theorem="its training is unknown",
 )
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Noisy sums as a trainer states them: of DP-SGD, or of DP-FTRL by the banded square root.
+
+    The fields are those of `as_is`; None: not stated.
+    """
+
+    noise_multiplier: float | None
+    sampling_probability: float | None
+    steps: int | None
+    bands: int | None
+    participations: int | None
+
+    @property
+    def given(self) -> list[str]:
+        """Name what is stated."""
+        return [f.name for f in fields(self) if getattr(self, f.name) is not None]
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Make the term of what is stated; none of nothing. Raises UsageError."""
+        if not self.given:
+            return ()
+        sigma, q, steps = self.noise_multiplier, self.sampling_probability, self.steps
+        bands, most = self.bands, self.participations
+        if most is not None and (bands is None or q is not None):
+            raise UsageError(
+                "as_is: participations is a cap of DP-FTRL without sampling; give bands with it, "
+                "and no sampling_probability"
+            )
+        q = q if most is None else 1.0
+        stated = {"noise_multiplier": sigma, "sampling_probability": q, "steps": steps}
+        if missing := [name for name, value in stated.items() if value is None]:
+            raise UsageError(
+                f"as_is: a mechanism is {', '.join(stated)}; add {' and '.join(missing)}"
+            )
+        assert sigma is not None and q is not None and steps is not None
+        if bands is None or (bands == 1 and most is None):
+            return (Gaussians(sigma, steps, q),)
+        if bands > steps:
+            raise UsageError(f"as_is: bands is {bands}, but steps is {steps}; lower bands")
+        count = -(-steps // bands) if most is None else most
+        try:
+            return (BandedSums(sigma, count, steps, square_root(bands), q),)
+        except ValueError as error:
+            raise UsageError(f"as_is: {error}") from None
 
 
 def terms_in(file: str) -> tuple[Term, ...]:

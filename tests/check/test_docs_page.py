@@ -14,6 +14,7 @@ from audit.check import Adapter, Claim
 from audit.check.catalogue import Check
 from audit.check.checks import exact, noise, sampling
 from audit.check.runs import Examiner, nearly_empty_run, quiet_run
+from tests.check import toy_ftrl
 from tests.check.toy import PLANTED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "examine-an-engine.md").read_text(encoding="utf-8")
@@ -21,6 +22,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "examine-an-engine.md").read_text(e
 
 def test_the_table_lists_the_planted_faults() -> None:
     table = PAGE.partition("## What it finds")[2].partition("\n## ")[0]
+    banded = re.findall(r"^\| (F\d) \| ([^|]+) \| ([^|]+) \|", table, re.M)
+    due = [(fault.number, fault.name, ", ".join(fault.found_by)) for fault in toy_ftrl.PLANTED]
+    assert [tuple(map(str.strip, row)) for row in banded] == due
     rows = re.findall(r"^\| (\d+\w?) \| ([^|]+) \| ([^|]+) \|", table, re.M)
     due = [(fault.number, fault.name, ", ".join(fault.found_by)) for fault in PLANTED]
     assert [tuple(map(str.strip, row)) for row in rows] == due

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,14 +12,13 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from audit.accounting import Mechanism, recompute
+from audit.accounting import Mechanism, banded, claimed_mechanism, described, recompute
 from audit.accounting import epsilon as accounted
 from audit.core.errors import UsageError
 from audit.core.terms import Relation
 from audit.models.training.dp_sgd import PrivateRecipe
 from defenses.dp_ftrl import DPFTRL
 from defenses.dp_sgd import DPSGD
-from defenses.training import banded
 from tests.defenses.test_private import GPT2, RECIPE, corpus, method_of, promise
 
 STEPS = 12
@@ -84,7 +84,7 @@ def test_epsilon_is_that_of_the_mechanism_simulated(bands: int, q: float, sigma:
     ratios = np.exp(exponents) @ weights
     recipe: Any = method_of(DPFTRL(epsilon=None, noise_multiplier=sigma, bands=bands, batch=1))
     (term,) = recipe.releases
-    own_term = type(term)(sigma, len(own), q)
+    own_term = replace(term, count=len(own), steps=steps, sampling_probability=q)
     stated = partial(accounted, Mechanism((own_term,), Relation.ADD_OR_REMOVE))
     for epsilon in (0.5, 1.0, 2.0):
         losses = np.maximum(0.0, 1.0 - math.exp(epsilon) / ratios)
@@ -95,6 +95,9 @@ def test_epsilon_is_that_of_the_mechanism_simulated(bands: int, q: float, sigma:
 def test_one_band_is_dp_sgd() -> None:
     mine, theirs = (method_of(one) for one in (DPFTRL(bands=1, batch=5), DPSGD(batch=5)))
     assert isinstance(mine, PrivateRecipe) and mine == theirs
+    one = promise(DPFTRL(bands=1, batch=5))
+    assert "with one band, which is DP-SGD" in one.theorem
+    assert "C⁻¹Z" not in " ".join(one.conditions)
 
 
 @pytest.mark.parametrize("source", ["seed", "system"])
@@ -108,8 +111,14 @@ def test_a_user_s_steps_are_what_epsilon_is_of(source: str) -> None:
     assert recompute(guarantee.accounting) == pytest.approx(guarantee.epsilon)
     said = " ".join(guarantee.conditions)
     assert "b̂ = 4 bands" in said and "keyed hash of the id alone" in said
-    assert "24 sums are released" in said and "at most 6 of them" in said
+    assert "24 sums with noise C⁻¹Z" in said and "at most 6 sums, at least 4 steps apart" in said
+    assert "q = 0.5 (0.125 of all units)" in said
     assert ("SHAKE-256" in said) == (source == "system") and "protected together" in said
+    assert "DP-SGD" not in guarantee.theorem + said
+    claimed = claimed_mechanism(guarantee, "user", "add_or_remove")
+    assert not isinstance(claimed, str)
+    assert described(claimed).startswith("DP-FTRL: banded noise, b̂ = 4, σ = ")
+    assert described(claimed).endswith("in 4 groups with q = 0.5, T = 24, 6 participations")
     (training,) = defense.trainings(corpus(), GPT2, RECIPE, 0)
     assert set(training.owners) == {f"u{i}" for i in range(40)}
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from audit.accounting import Gaussians, Mechanism, claimed_mechanism, epsilon, recompute
+from audit.accounting.banded import square_root
 from audit.core.errors import UsageError
 from defenses.as_is import AsIs
 
@@ -85,4 +86,57 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
 ) -> None:
     with pytest.raises(UsageError, match=message) as refused:
         AsIs(**parameters)
+    assert "\n" not in str(refused.value) and str(refused.value).startswith("as_is: ")
+
+
+DP_FTRL: dict[str, Any] = {**DP_SGD, "bands": 4, "sampling_probability": 0.04}
+CAPPED: dict[str, Any] = {"noise_multiplier": 5.0, "steps": 100, "bands": 8, "participations": 10}
+
+
+@pytest.mark.parametrize("relation", ["add_or_remove", "replace"])
+@pytest.mark.parametrize(
+    ("parameters", "due"),
+    [(DP_FTRL, Gaussians(1.0, 250, 0.04)), (CAPPED, Gaussians(5.0, 10))],
+)
+def test_banded_noise_costs_what_its_participations_do(
+    parameters: dict[str, Any], due: Gaussians, relation: str
+) -> None:
+    promise = AsIs(claim=f"1e-5:user:{relation}", **parameters).promise
+    assert promise.epsilon == epsilon(Mechanism((due,), relation), 1e-5)
+    assert promise.accounting is not None
+    assert recompute(promise.accounting) == promise.epsilon
+    (term,) = promise.accounting["terms"]
+    assert (term["kind"], term["count"]) == ("banded_sums", due.count)
+    assert term["column"] == list(square_root(parameters["bands"]))
+    assert "DP-FTRL: banded noise" in promise.theorem and "DP-SGD" not in promise.theorem
+    assert "in which depends on no other unit" in promise.conditions[0]
+
+
+def test_one_sampled_band_is_dp_sgd() -> None:
+    one, plain = (
+        AsIs(claim="1e-5:user:add_or_remove", **DP_SGD, bands=bands).promise for bands in (1, None)
+    )
+    assert one == plain
+    capped = AsIs(claim="1e-5:user:add_or_remove", **{**CAPPED, "bands": 1}).promise
+    assert capped.accounting is not None and capped.accounting["terms"][0]["column"] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({**CAPPED, "sampling_probability": 0.5}, "a cap of DP-FTRL without sampling"),
+        ({**CAPPED, "bands": None}, "give bands with it"),
+        ({**CAPPED, "participations": 14}, "leave a record 13 sums; count is 14"),
+        ({**CAPPED, "steps": None}, "add steps"),
+        ({**CAPPED, "participations": None}, "add sampling_probability"),
+        ({**DP_FTRL, "bands": 1001}, "steps is 1000; lower bands"),
+        ({**DP_FTRL, "bands": 0}, "bands is 0"),
+        ({"bands": 4}, "add noise_multiplier and sampling_probability and steps"),
+    ],
+)
+def test_banded_noise_that_cannot_be_meant_is_refused(
+    parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        AsIs(claim="1e-5:user:add_or_remove", **parameters)
     assert "\n" not in str(refused.value) and str(refused.value).startswith("as_is: ")

@@ -17,6 +17,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from audit.accounting.banded import square_root
 from audit.core.checkpoint import Checkpoint
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.lora import Lora
@@ -35,7 +36,6 @@ from audit.train import train
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.task import EVERY, Task
 from audit.train.train import train_all
-from defenses.training.banded import square_root
 from tests.builders import narrow
 from tests.train.conftest import silent
 

@@ -31,7 +31,7 @@ def absent(run: Observed) -> Outcome:
 
 def _near(check: Check, run: Observed, off: Floats, units: NDArray[np.bool_]) -> Outcome:
     """Compare distances (releases, units) with the noise and the engine's arithmetic error."""
-    spread = run.deviations[units] + run.steps.tolerance / DEVIATIONS
+    spread = run.spread[:, None] * run.deviations[units] + run.steps.tolerance / DEVIATIONS
     worst = _largest(off / spread)
     due = f"at most {DEVIATIONS:g}"
     return exact(check, run.units.name, _IN_DEVIATIONS, worst, due, worst <= DEVIATIONS)
@@ -40,7 +40,7 @@ def _near(check: Check, run: Observed, off: Floats, units: NDArray[np.bool_]) ->
 def norms(check: Check, run: Observed) -> Outcome:
     """Check that no unit adds more than C, but for noise and rounding."""
     largest = _largest(run.contributions) / run.max_norm
-    noise = DEVIATIONS * run.trial.noise_multiplier * _spread(run)
+    noise = DEVIATIONS * run.trial.noise_multiplier * _spread(run) * run.spread.max()
     allowed = 1.0 + run.steps.tolerance + noise
     due = f"at most {allowed:.3g}"
     return exact(check, run.units.name, _IN_C, largest, due, largest <= allowed)

@@ -1,4 +1,7 @@
-"""Checks of the sampling, on the run whose batches can be read."""
+"""Checks of the sampling, on the run whose batches can be read.
+
+With b̂ bands b̂ consecutive steps make a round, in which every unit has one coin.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from audit.check.observed import Observed
 from audit.check.outcome import Outcome, detectable, not_read, tested
 from audit.statistics.poisson_sampling import above_p, dispersion, lag_one_p, rate_p
 
-_UNREAD = "contributions are not 0 or 1, so batches cannot be read"
+_UNREAD = "contributions are not 0 or 1, or not in one group, so batches cannot be read"
 
 
 def rate(run: Observed, readable: bool) -> Outcome:
-    """Check that the number of inclusions is Bin(T·m, q)."""
+    """Check that the number of inclusions is Bin(T·m, q); with b̂ bands, of T·m/b̂."""
     if not readable:
         return not_read(Check.RATE, run.units.name, _UNREAD)
-    batches, q = run.batches, run.sampling_probability
+    batches, q = run.rounds, run.sampling_probability
     p = rate_p(int(batches.sum()), batches.size, q)
     share = float(batches.mean())
     found = detectable(math.sqrt((1.0 - q) / (q * batches.size)))
@@ -27,7 +30,7 @@ def poisson(run: Observed, readable: bool) -> Outcome:
     """Check that batch sizes, and each unit's inclusions, scatter as independent coins do."""
     if not readable:
         return not_read(Check.SAMPLING, run.units.name, _UNREAD)
-    batches, q = run.batches, run.sampling_probability
+    batches, q = run.rounds, run.sampling_probability
     steps, units = batches.shape
     sizes = batches.sum(axis=1)
     index, by_step = dispersion(sizes, units, q)

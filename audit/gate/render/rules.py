@@ -91,7 +91,8 @@ RULES = (
         "empirical",
         "An attack refutes the claimed ε",
         "What was measured cannot happen under the claim, but for the stated error. The accounting "
-        "or the implementation is wrong: do not publish the claim. `audit check` examines DP-SGD.",
+        "or the implementation is wrong: do not publish the claim. `audit check` examines DP-SGD "
+        "and DP-FTRL.",
         True,
     ),
     Rule(

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from audit.accounting import Gaussians
+from audit.accounting import BandedSums, Gaussians, Term
 from audit.core.counts import Piece
 from audit.core.errors import UsageError
 from audit.core.lora import Lora
@@ -182,11 +182,13 @@ class PrivateRecipe(Method):
         return {name: value for name, value in every.items() if (name, value) != ("units", None)}
 
     @property
-    def releases(self) -> tuple[Gaussians, ...]:
+    def releases(self) -> tuple[Term, ...]:
         """The noisy sums that depend on a protected unit: with b̂ bands every b̂-th one."""
         sigma, q = self.noise.multiplier, self.sampling_probability
-        own = -(-self.steps // len(self.bands))
-        return (Gaussians(sigma, own, q, self.units.examples if self.units else 1),)
+        if len(self.bands) > 1:
+            own = -(-self.steps // len(self.bands))
+            return (BandedSums(sigma, own, self.steps, self.bands, q),)
+        return (Gaussians(sigma, self.steps, q, self.units.examples if self.units else 1),)
 
     @property
     def reads(self) -> tuple[str, ...]:

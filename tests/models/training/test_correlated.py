@@ -13,11 +13,11 @@ import torch
 from scipy.linalg import toeplitz
 from torch import Tensor
 
+from audit.accounting.banded import square_root
 from audit.models.training.correlated import PLAIN, Rows, group
 from audit.models.training.dp_sgd import Noise, Units
 from audit.models.training.examples import Example, examples_of
 from audit.models.training.fine_tuning import warmed
-from defenses.training.banded import square_root
 from tests.models.training.test_dp_sgd import RECIPE, Letters, moved, people, tiny, trained, weights
 
 STEPS, BANDS = 9, square_root(4)

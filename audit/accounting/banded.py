@@ -1,4 +1,4 @@
-"""Choose the matrix of correlated noise: the banded square root of all prefix sums.
+"""The matrix of correlated noise: the banded square root of all prefix sums, and its inverse.
 
 What a model is after t steps is a sum of t releases. Noise C⁻¹Z on the releases is A·C⁻¹·Z on the
 sums, where A sums prefixes. Without bands the best C is close to the square root of A, whose first
@@ -9,6 +9,7 @@ scaled to norm 1, it is the banded square root (Kalinin and Lampert 2024, arXiv 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,6 +32,14 @@ def inverse(column: tuple[float, ...], steps: int) -> np.ndarray:
         past = answer[max(0, t - len(others)) : t][::-1]
         answer[t] = -float(np.dot(others[: len(past)], past)) / first
     return answer
+
+
+def times(column: Sequence[float] | np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Compute C times rows (T, …)."""
+    total = column[0] * rows
+    for i, band in enumerate(column[1 : len(rows)], 1):
+        total[i:] += band * rows[:-i]
+    return np.asarray(total)
 
 
 def error(column: tuple[float, ...], steps: int) -> float:
