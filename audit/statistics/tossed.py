@@ -210,13 +210,10 @@ class LowEnd(OfScores):
         tails = np.cumsum(~of_users(coins, self._order), axis=1, dtype=np.int32)
         above = (tails <= self.passing).sum(axis=1) - self.passing
 
-        def p_value(members: int, count: int) -> float:
-            controls = every - members
-            if controls <= self.passing:
-                return 1.0
-            return low_end.p_value(count, members, controls, self.passing)
+        def p_values(members: Counts, counts: Counts) -> Floats:
+            return low_end.tails(counts, members, every, self.passing)
 
-        return _each(np.vectorize(p_value, otypes=[float]), heads, above)
+        return _each(p_values, heads, above)
 
 
 @dataclass(frozen=True, eq=False)
