@@ -28,7 +28,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 # timing never decides a test; .ci/full repeats those of hypothesis with --hypothesis-profile=many
 settings.register_profile("few", deadline=None, max_examples=12)
-settings.register_profile("many", deadline=None, max_examples=400)
+settings.register_profile("many", deadline=None, max_examples=200)
 settings.load_profile("few")
 
 FIRST = ("tests/run", "tests/train", "tests/contract", "tests/cli/test_interrupts", "tests/reports")
