@@ -1,6 +1,7 @@
 """Runs of several kinds end with the same results, whenever they were killed.
 
-One process, a pool, Ray and sweeps are killed in tests of their own, and `tests/kills.py` does all.
+One process, a pool, Ray, sweeps and models trained elsewhere are killed in tests of their own, and
+`tests/kills.py` does all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "kills.py"
-KINDS = ("adapters", "text", "as_is", "endpoint")
+KINDS = ("adapters", "text", "endpoint")
 
 
 @pytest.mark.full
