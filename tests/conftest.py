@@ -56,6 +56,14 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_disks() -> Iterator[None]:
+    """What is written is kept as soon as its process ends, so only a power cut needs the wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which refuses closed descriptors, too
+        yield
+
+
 @pytest.fixture
 def bigram() -> Callable[..., Bigram]:
     """bigram(seed, spread=1.0, vocabulary=6): a random model; bigger spread, more opinion."""
