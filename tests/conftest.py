@@ -28,7 +28,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 # timing never decides a test; .ci/full repeats those of hypothesis with --hypothesis-profile=many
 settings.register_profile("few", deadline=None, max_examples=12)
-settings.register_profile("many", deadline=None, max_examples=400)
+settings.register_profile("many", deadline=None, max_examples=200)
 settings.load_profile("few")
 
 FIRST = ("tests/run", "tests/train", "tests/contract", "tests/cli/test_interrupts", "tests/reports")
@@ -54,6 +54,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests keep what belongs to a user in a folder of their own, not in the home."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_disks() -> Iterator[None]:
+    """What is written is kept as soon as its process ends, so only a power cut needs the wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which refuses closed descriptors, too
+        yield
 
 
 @pytest.fixture

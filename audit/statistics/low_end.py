@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 
 def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
@@ -24,11 +24,16 @@ def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
         raise ValueError(
             f"{above} of {members} members above {passing} of {controls} controls is no such count"
         )
-    if not above:
-        return 1.0
-    drawn = above + passing
-    p = float(scipy.stats.hypergeom.sf(above - 1, members + controls, members, drawn))
-    return min(1.0, max(1e-300, p))
+    return float(tails(np.array([above]), np.array([members]), members + controls, passing)[0])
+
+
+def tails(
+    above: NDArray[np.int64], members: NDArray[np.int64], every: int, passing: int
+) -> NDArray[np.float64]:
+    """Compute `p_value` of many counts, of `every` candidates; 1 where too few are controls."""
+    p = scipy.stats.hypergeom.sf(above - 1, every, members, above + passing)
+    some = (above > 0) & (every - members > passing)
+    return np.where(some, np.clip(p, 1e-300, 1.0), 1.0)
 
 
 def smallest(members: int, controls: int, passing: int = 0) -> float:

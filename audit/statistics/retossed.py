@@ -45,6 +45,7 @@ def adjusted_p_values(
     for start in range(0, tosses, rows):
         again = np.tile(coins, (min(rows, tosses - start), 1))
         stream.permuted(again, axis=1, out=again)
+        again = np.asfortranarray(again)  # each test chooses its users
         p = np.stack([tests[place].p_values(again) for place in order])
         least = np.minimum.accumulate(p[::-1], axis=0)[::-1]  # of this test and those behind it
         as_small += (least <= raw[order][:, None] * _NEAR).sum(axis=1)

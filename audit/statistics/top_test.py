@@ -88,15 +88,11 @@ def power(planted: int, twins: int, share: Fraction, leaking: float, level: floa
     critical = int(counts[tail <= level].min())
     leaks = np.arange(planted + 1)
     chances = scipy.stats.binom.pmf(leaks, planted, leaking)
-    found = [
-        1.0
-        if leak >= critical
-        else float(
-            scipy.stats.hypergeom.sf(critical - leak - 1, every - leak, planted - leak, top - leak)
-        )
-        for leak in leaks.tolist()
-    ]
-    return float(chances @ np.array(found))
+    found, few = np.ones(planted + 1), leaks[:critical]
+    found[:critical] = scipy.stats.hypergeom.sf(
+        critical - few - 1, every - few, planted - few, top - few
+    )
+    return float(chances @ found)
 
 
 def best_share(planted: int, twins: int, level: float, leaking: float = 0.25) -> Fraction:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy
@@ -19,6 +19,7 @@ from audit.statistics.top_test import places, top_weights
 _NOISE = 1e-9  # of a sum of shares of a count
 
 Coins = NDArray[np.bool_]
+Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
@@ -33,6 +34,15 @@ class Tossed(ABC):
         """Compute the p-value of one toss, shape (users,)."""
         return float(self.p_values(coins[None])[0])
 
+    def of_owners(self, coins: Coins, owners: Counts) -> Floats:
+        """Compute the p-values where score i has the coin of user owners[i]. owners: (scores,)."""
+        return self.p_values(of_users(coins, owners))
+
+
+def of_users(coins: Coins, users: Counts) -> Coins:
+    """Choose the coins of some users: (tosses, chosen). Fast in Fortran's order."""
+    return coins.T[users].T
+
 
 @dataclass(frozen=True, eq=False)
 class OfOwners(Tossed):
@@ -42,10 +52,10 @@ class OfOwners(Tossed):
     """
 
     test: Tossed
-    owners: NDArray[np.int64]
+    owners: Counts
 
     def p_values(self, coins: Coins) -> Floats:
-        return self.test.p_values(coins[:, self.owners])
+        return self.test.of_owners(coins, self.owners)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +65,7 @@ class OfScores(Tossed):
     scores: Floats
 
     def p_values(self, coins: Coins) -> Floats:
-        chosen = coins[:, self._measured]
+        chosen = of_users(coins, np.flatnonzero(self._measured))
         return self._of_measured(chosen) if chosen.shape[1] else np.ones(len(coins))
 
     @cached_property
@@ -71,8 +81,36 @@ class OfScores(Tossed):
         """Compute the p-values from the coins of the measured users, at least one."""
 
 
+class OfSums(OfScores):
+    """A test of scores that needs only two sums over the heads: of one, and of a weight.
+
+    Where users own several scores, each user's weights are added once, not in every toss.
+    """
+
+    def of_owners(self, coins: Coins, owners: Counts) -> Floats:
+        measured, users = owners[self._measured], coins.shape[1]
+        if not measured.size:
+            return np.ones(len(coins))
+        tossed = coins.astype(float)
+        heads = tossed @ np.bincount(measured, minlength=users).astype(float)
+        above: Floats = tossed @ np.bincount(measured, self._weights, users)
+        return self._of_sums(heads.astype(np.int64), above)
+
+    def _of_measured(self, coins: Coins) -> Floats:
+        return self._of_sums(coins.sum(axis=1), coins.astype(float) @ self._weights)
+
+    @property
+    @abstractmethod
+    def _weights(self) -> Floats:
+        """The weights of the measured users."""
+
+    @abstractmethod
+    def _of_sums(self, heads: Counts, above: Floats) -> Floats:
+        """Compute the p-values of each toss. heads: measured ones; above: sums of their weights."""
+
+
 @dataclass(frozen=True, eq=False)
-class Ranked(OfScores):
+class Ranked(OfSums):
     """The rank test of Mann and Whitney, with ties and half a rank of continuity.
 
     sides: 2 if lower scores of heads would be a leak, too. By the normal law, with Cornish and
@@ -82,36 +120,39 @@ class Ranked(OfScores):
     sides: int = 1
 
     @cached_property
-    def _deviations(self) -> Floats:
+    def _weights(self) -> Floats:
         """Ranks less their mean."""
         return np.asarray(scipy.stats.rankdata(self._own)) - (self._own.size + 1) / 2
 
-    def _of_measured(self, coins: Coins) -> Floats:
-        from_mean, every = self._deviations, coins.shape[1]
-        heads = coins.sum(axis=1)
-        squares, fourths = float((from_mean**2).sum()), float((from_mean**4).sum())
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats, Floats]:
+        """Deviation, kurtosis less 3 if negative, and the least tail, by the number of heads."""
+        every = self._own.size
+        heads = np.arange(every + 1)
+        squares, fourths = (float((self._weights**power).sum()) for power in (2, 4))
         variance = heads * (every - heads) / (every * max(1, every - 1)) * squares
-        above = coins @ from_mean
-        size = np.abs(above) if self.sides == 2 else above
-        possible = variance > 0
-        safe = np.where(possible, variance, 1.0)
-        z = (size - 0.5) / np.sqrt(safe)
+        safe = np.where(variance > 0, variance, 1.0)
         lighter = np.minimum(0.0, _fourth_moment(heads, every, squares, fourths) / safe**2 - 3.0)
+        return np.sqrt(variance), lighter, _of_one_order(heads, every)
+
+    def _of_sums(self, heads: Counts, above: Floats) -> Floats:
+        deviation, lighter, least = (moment[heads] for moment in self._moments)
+        size = np.abs(above) if self.sides == 2 else above
+        possible = deviation > 0
+        z = (size - 0.5) / np.where(possible, deviation, 1.0)
         z = z - lighter * (z**3 - 3 * z) / 24
-        one = np.maximum(scipy.special.ndtr(-z), _of_one_order(heads, every))
+        one = np.maximum(scipy.special.ndtr(-z), least)
         return np.where(possible, np.minimum(1.0, self.sides * one), 1.0)
 
 
-def _of_one_order(heads: NDArray[np.int64], every: int) -> Floats:
+def _of_one_order(heads: Counts, every: int) -> Floats:
     """Compute the probability of one choice of heads, below which no tail is."""
     counts = (heads + 1.0, every - heads + 1.0, every + 1.0)
     inside, outside, whole = map(scipy.special.gammaln, counts)
     return np.asarray(np.exp(inside + outside - whole))
 
 
-def _fourth_moment(
-    heads: NDArray[np.int64], every: int, squares: float, fourths: float
-) -> Floats | float:
+def _fourth_moment(heads: Counts, every: int, squares: float, fourths: float) -> Floats | float:
     """Compute the fourth moment of a sum of `heads` of `every` values, drawn without replacement.
 
     squares, fourths: sums of powers of the values, whose mean is 0. Three times the squared
@@ -127,7 +168,7 @@ def _fourth_moment(
 
 
 @dataclass(frozen=True, eq=False)
-class Top(OfScores):
+class Top(OfSums):
     """The top test: heads among the highest scores, by the hypergeometric law.
 
     share: of the measured scores that are the top, chosen beforehand. Ties at the cut are counted
@@ -140,14 +181,13 @@ class Top(OfScores):
     def _weights(self) -> Floats:
         return top_weights(self._own, places(self._own.size, 0, self.share))
 
-    def _of_measured(self, coins: Coins) -> Floats:
-        top, every = round(float(self._weights.sum())), coins.shape[1]
-        counts = np.floor(coins @ self._weights + _NOISE).astype(int)
-        return _each(
-            lambda heads, count: scipy.stats.hypergeom.sf(count - 1, every, heads, top),
-            coins.sum(axis=1),
-            counts,
-        )
+    def _of_sums(self, heads: Counts, above: Floats) -> Floats:
+        top, every = round(float(self._weights.sum())), self._own.size
+
+        def p_values(members: Counts, counts: Counts) -> Floats:
+            return np.asarray(scipy.stats.hypergeom.sf(counts - 1, every, members, top))
+
+        return _each(p_values, heads, np.floor(above + _NOISE).astype(int))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,22 +201,19 @@ class LowEnd(OfScores):
     passing: int = 0
 
     @cached_property
-    def _order(self) -> NDArray[np.int64]:
+    def _order(self) -> Counts:
         return np.lexsort((self.lots[self._measured], -self._own))
 
     def _of_measured(self, coins: Coins) -> Floats:
         every = coins.shape[1]
         heads = coins.sum(axis=1)
-        tails = np.cumsum(~coins[:, self._order], axis=1)
+        tails = np.cumsum(~of_users(coins, self._order), axis=1, dtype=np.int32)
         above = (tails <= self.passing).sum(axis=1) - self.passing
 
-        def p_value(members: int, count: int) -> float:
-            controls = every - members
-            if controls <= self.passing:
-                return 1.0
-            return low_end.p_value(count, members, controls, self.passing)
+        def p_values(members: Counts, counts: Counts) -> Floats:
+            return low_end.tails(counts, members, every, self.passing)
 
-        return _each(p_value, heads, above)
+        return _each(p_values, heads, above)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +230,14 @@ class Summed(Tossed):
         return coin_test.tails(self.weights.astype(np.int64))
 
     def p_values(self, coins: Coins) -> Floats:
-        heads = np.rint(coins @ self.weights).astype(np.int64)
+        return self._of_totals(coins.astype(float) @ self.weights)
+
+    def of_owners(self, coins: Coins, owners: Counts) -> Floats:
+        weights = np.bincount(owners, self.weights, coins.shape[1])
+        return self._of_totals(coins.astype(float) @ weights)
+
+    def _of_totals(self, totals: Floats) -> Floats:
+        heads = np.rint(totals).astype(np.int64)
         most = np.maximum(heads, int(self.weights.sum()) - heads)
         return np.minimum(1.0, np.maximum(1e-300, 2.0 * self._law[most]))
 
@@ -206,27 +250,28 @@ class Guessed(Tossed):
     guessed on each side, and whether on both; the best of k rules counts k times its p-value.
     """
 
-    order: NDArray[np.int64]
+    order: Counts
     rules: Sequence[tuple[int, bool]]
 
     def p_values(self, coins: Coins) -> Floats:
-        ordered = coins[:, self.order]
+        ordered = of_users(coins, self.order)
         least = np.ones(len(coins))
         for each, both in self.rules:
             right = ordered[:, :each].sum(axis=1)
             if both:
                 right = right + (~ordered[:, -each:]).sum(axis=1)
-            guesses = 2 * each if both else each
-            law = np.array([tail(count, guesses, 0.5) for count in range(guesses + 1)])
-            least = np.minimum(least, law[right])
+            least = np.minimum(least, _fair_tails(2 * each if both else each)[right])
         return np.minimum(1.0, len(self.rules) * least)
 
 
-def _each(
-    p_value: Callable[[int, int], float], heads: NDArray[np.int64], counts: NDArray[np.int64]
-) -> Floats:
+@lru_cache(maxsize=256)
+def _fair_tails(guesses: int) -> Floats:
+    """Compute P[Bin(guesses, 1/2) >= k] for every k from 0 to the number of guesses."""
+    return np.array([tail(count, guesses, 0.5) for count in range(guesses + 1)])
+
+
+def _each(p_values: Callable[[Counts, Counts], Floats], heads: Counts, counts: Counts) -> Floats:
     """Compute p-values that depend on two counts only, once for each pair that occurs."""
     width = int(counts.max(initial=0)) + 1
     pairs, place = np.unique(heads * width + counts, return_inverse=True)
-    of_pairs = [p_value(*divmod(int(pair), width)) for pair in pairs]
-    return np.minimum(1.0, np.array(of_pairs, dtype=np.float64))[place]
+    return np.minimum(1.0, p_values(*np.divmod(pairs, width)))[place]

@@ -200,7 +200,7 @@ def randomised_response(
     return present ^ (generator.random(m) < 1 / (1 + math.exp(epsilon))), present
 
 
-@repeats(20, 1000)
+@repeats(20, 500)
 @pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 def test_randomised_response_over_a_thousand_coins_is_bounded_from_below_and_closely(
     epsilon: float, runs: int

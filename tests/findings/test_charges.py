@@ -191,7 +191,7 @@ def test_without_charges_there_is_no_bet(charged: Charges | None) -> None:
     assert found(evidence, charged).interval.value is None
 
 
-@repeats(120, 4000)
+@repeats(120, 1000)
 def test_a_bet_against_exact_charges_is_won_as_seldom_as_it_says(runs: int) -> None:
     """Three neighbours of one service, all drawing with the same luck: any dependence will do."""
     draw = np.random.default_rng(0)

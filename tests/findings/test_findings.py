@@ -483,7 +483,7 @@ def rejected(p_values: Sequence[float | None]) -> int:
     return sum(p is not None and p < 0.05 for p in p_values)
 
 
-@pytest.fixture(scope="module", params=[120, pytest.param(2000, marks=pytest.mark.calibration)])
+@pytest.fixture(scope="module", params=[120, pytest.param(800, marks=pytest.mark.calibration)])
 def null(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Measurement]]]:
     """Releases with favourite codes of their own, 12 users of whom 9 are trained on."""
 

@@ -113,7 +113,7 @@ def leaks(
     return bool(rejections(found, CLAIM, size).leaking)
 
 
-@repeats(4, 300)
+@repeats(4, 150)
 def test_model_that_knows_no_coin_is_no_leak(runs: int) -> None:
     """It was trained under other coins: its scores depend on users, quotes and the filter alone."""
     draws = np.random.default_rng(11)

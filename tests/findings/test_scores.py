@@ -311,7 +311,7 @@ def test_a_minority_that_leaks_completely_is_found_where_the_area_sees_nothing()
     assert found["tpr_at_1_percent"].leaked == "leak"
 
 
-@repeats(80, 2000)
+@repeats(80, 800)
 @pytest.mark.parametrize(
     ("levels", "members"), [(4, 12), (10**6, 80), *more((10**6, 12), (30, 110))]
 )
@@ -565,7 +565,7 @@ def quick() -> Iterator[None]:
         yield
 
 
-@repeats(80, 3000)
+@repeats(80, 800)
 @pytest.mark.parametrize(
     ("levels", "share"), [(2, 0.5), (10**6, 0.2), *more((8, 0.2), (10**6, 0.5))]
 )
@@ -608,7 +608,7 @@ def test_the_choice_of_a_release_that_knows_nothing_is_right_half_the_time(quick
     assert np.abs(right - n / 2).max() < 4 * math.sqrt(n / 4)
 
 
-@repeats(20, 1500)
+@repeats(20, 500)
 @pytest.mark.parametrize("epsilon", [1.0, *more(0.5, 2.0)])
 @pytest.mark.parametrize("coin", ["presence", "choice"])
 def test_randomised_response_on_either_coin_is_bounded_from_below_and_closely(

@@ -13,7 +13,7 @@ from audit.results.joined import leaked_overall
 from audit.statistics import leak_power
 from tests.findings import nothing_leaks
 
-RUNS, USERS = 300, 120
+RUNS, USERS = 150, 120
 
 
 def test_tests_of_all_attacks_are_counted_beforehand() -> None:

@@ -74,7 +74,7 @@ def test_scores_of_auc_nine_tenths_are_a_leak() -> None:
 @pytest.mark.parametrize("levels", [0, 4], ids=["normal", "tied"])
 def test_nothing_leaking_is_called_a_leak_in_one_run_of_twenty(levels: int) -> None:
     """levels: scores that are whole numbers up to it, so with ties; 0: normal ones."""
-    found, runs, draws = {*Leaked}, 400, np.random.default_rng(11)
+    found, runs, draws = {*Leaked}, 200, np.random.default_rng(11)
     words = dict.fromkeys(found, 0)
     for _ in range(runs):
         heads = draws.random(120) < 0.5

@@ -108,11 +108,11 @@ def hold(run: Path) -> str:
 def test_no_folder_harms_its_reader(
     run: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """500 folders, each with one to three hostile things, under one command."""
+    """300 folders, each with one to three hostile things, under one command."""
     draw, pristine = random.Random(1), tmp_path / "pristine"
     shutil.copytree(run, pristine)
     refusals = 0
-    for case in range(500):
+    for case in range(300):
         place = tmp_path / "case"
         place.mkdir()
         shutil.copytree(pristine, place / "run")
@@ -133,7 +133,7 @@ def test_no_folder_harms_its_reader(
         others = {"run", "out", "audit-baseline.json"}
         assert {path.name for path in place.iterdir()} <= others, (case, words)
         shutil.rmtree(place)
-    assert 100 < refusals < 450  # of both kinds enough
+    assert 60 < refusals < 270  # of both kinds enough
 
 
 def test_home_is_looked_at(home: Home) -> None:

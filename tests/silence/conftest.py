@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,7 @@ from tests.silence.leaking_twin import Twin
 
 Judge = Callable[..., list[FindingResult]]
 
-
-SEEDS = [5, *(pytest.param(seed, marks=pytest.mark.full) for seed in (6, 7))]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_waiting_for_disks() -> Iterator[None]:
-    """A server's answers are written one by one, each to the disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
+SEEDS = [5, pytest.param(6, marks=pytest.mark.full)]
 
 
 @pytest.fixture(scope="session", params=SEEDS)
