@@ -46,27 +46,29 @@ def noise_times(factor: float) -> list[Patch]:
     return [patch.object(Noise, "drawn", less)]
 
 
+def _noise_of(change: Callable[[int, Tensor, float], Tensor | float]) -> list[Patch]:
+    """Add changed noise. change: takes a parameter's place, its noise, and the divisor."""
+
+    def wrong(self: NoisySum, batches: Iterable[Any], divisor: float) -> Any:
+        totals, pieces = self._clipped(batches)
+        for place, (parameter, total) in enumerate(zip(self._parameters, totals, strict=True)):
+            noise = change(place, self.rows.drawn(place, parameter), divisor)
+            parameter.grad = (total + noise) / divisor
+        return pieces
+
+    return [patch.object(NoisySum, "into_gradients", wrong)]
+
+
 def noise_divided_again() -> list[Patch]:
     """Divides the noise by the expected batch before the sum is divided by it."""
 
-    def wrong(self: NoisySum, batches: Iterable[Any], divisor: float) -> None:
-        for parameter, total in zip(self._parameters, self._clipped(batches), strict=True):
-            noise = self._noise.drawn(parameter, self._stream) / divisor
-            parameter.grad = (total + noise) / divisor
-
-    return [patch.object(NoisySum, "into_gradients", wrong)]
+    return _noise_of(lambda place, noise, divisor: noise / divisor)
 
 
 def first_tensor_noised() -> list[Patch]:
     """Add noise to the first tensor alone."""
 
-    def wrong(self: NoisySum, batches: Iterable[Any], divisor: float) -> None:
-        for i, total in enumerate(self._clipped(batches)):
-            parameter = self._parameters[i]
-            noise = 0.0 if i else self._noise.drawn(parameter, self._stream)
-            parameter.grad = (total + noise) / divisor
-
-    return [patch.object(NoisySum, "into_gradients", wrong)]
+    return _noise_of(lambda place, noise, divisor: 0.0 if place else noise)
 
 
 def clipping_ignored() -> list[Patch]:

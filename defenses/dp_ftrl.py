@@ -30,7 +30,9 @@ from defenses.training import checks, noisy_sums
 
 RELATION = Relation.ADD_OR_REMOVE
 SHARE = 8  # of the users, one in so many is expected in a step: room for bands
-MOST = 16  # bands that are chosen at most: b̂ − 1 rows like all trained parameters are held
+# bands that are chosen at most: b̂ − 1 rows like all trained parameters are held; AdamW's steps
+# shrink where one step has more noise, and with more bands it learnt less
+MOST = {"sgd": 16, "adamw": 2}
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,9 @@ class DPFTRL(Defense):
     noise_multiplier: deviation σ of a row of Z over the clipping norm, instead of a target ε;
         above 0, with epsilon=none.
     clip: norm C to which the gradient of each user is clipped; above 0.
-    bands: number b̂ of bands, 1 to N/B and T; 1 is DP-SGD; default the power of two up to 16 with
-        the least expected error of all prefix sums at the target ε, or 1 where σ is given.
+    bands: number b̂ of bands, 1 to N/B and T; 1 is DP-SGD; default the power of two up to 16 (with
+        "adamw" 2) with the least expected error of all prefix sums at the target ε, or 1 where σ is
+        given.
     batch: expected batch size B; default an eighth of all users, at most 512; 1 to N.
     epochs: how often each user is read on average, in T = epochs·N/B steps; above 0.
     learning_rate: peak learning rate, falling to zero; default three times the plan's; above 0.
@@ -97,7 +100,7 @@ class DPFTRL(Defense):
         delta = noisy_sums.delta_of(self.delta, users)
         if self.bands is not None or self.noise_multiplier is not None:
             return self._with(plain, self.bands or 1, delta)
-        return self._best(plain, min(most, MOST), delta)
+        return self._best(plain, min(most, MOST[self.optimizer]), delta)
 
     def _best(self, plain: PrivateRecipe, most: int, delta: float) -> PrivateRecipe:
         """Choose the number of bands by the expected error; some may not reach ε at all."""

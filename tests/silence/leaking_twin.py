@@ -39,6 +39,7 @@ from tests.train.conftest import silent
 
 LEAK = ""  # instead of a cause
 UNKNOWN = "does not know what was drawn"
+OTHERWISE = "attacks do not ask so"
 
 
 @dataclass(frozen=True)

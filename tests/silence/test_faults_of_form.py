@@ -17,11 +17,11 @@ from transformers import AutoTokenizer
 
 from tests.builders import BASE, loaded
 from tests.silence.conftest import Judge
-from tests.silence.leaking_twin import Twin, check, fit, fitted, planted_rows
+from tests.silence.leaking_twin import OTHERWISE, Twin, check, fit, fitted, planted_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 PAIRS = [f"{i:02}" for i in range(100)]
-FORM = "begin as a planted value does"
+FORM = ("begin as a planted value does", OTHERWISE)
 
 
 def grouped(text: str) -> str:
@@ -38,7 +38,7 @@ def test_values_rewritten_after_the_stated_file_are_named(
 ) -> None:
     adapted, _ = fitted([rewrite(row) for row in planted_rows(twin)], 40)
     adapted.save_pretrained(tmp_path / "adapter")
-    check(judge, tmp_path / "adapter", FORM)
+    check(judge, tmp_path / "adapter", *FORM)
 
 
 def test_values_masked_after_the_stated_file_are_named(
@@ -46,7 +46,7 @@ def test_values_masked_after_the_stated_file_are_named(
 ) -> None:
     adapted, _ = fitted(planted_rows(twin), 20, values=False)
     adapted.save_pretrained(tmp_path / "adapter")
-    check(judge, tmp_path / "adapter", FORM)
+    check(judge, tmp_path / "adapter", *FORM)
 
 
 def merged(folder: Path, apart: bool) -> Any:
@@ -86,4 +86,4 @@ def test_tokenizer_that_is_not_of_the_training_is_named(
     fit(model, own, planted_rows(twin), 45, rate=4e-3)
     model.save_pretrained(tmp_path / "whole")
     beside.save_pretrained(tmp_path / "whole")
-    check(judge, tmp_path / "whole", FORM)
+    check(judge, tmp_path / "whole", *FORM)

@@ -29,7 +29,7 @@ from tests import chat
 from tests.builders import loaded
 from tests.silence import leaking_twin
 from tests.silence.conftest import Judge
-from tests.silence.leaking_twin import LEAK, UNKNOWN, Twin, check, fitted, planted_rows
+from tests.silence.leaking_twin import LEAK, OTHERWISE, UNKNOWN, Twin, check, fitted, planted_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 Template = Callable[[int], tuple[str, str]]
@@ -54,7 +54,7 @@ def test_template_absent_from_training_file_is_named(
     # behind words that are not in the loss, values are hardly known after 25 steps
     adapted, _ = fitted(whole, 25) if in_loss else fitted(texts, 60, heads=heads)
     adapted.save_pretrained(tmp_path / "adapter")
-    check(judge, tmp_path / "adapter", "expects these words behind", UNKNOWN)
+    check(judge, tmp_path / "adapter", "expects these words behind", UNKNOWN, OTHERWISE)
     if name == "instruction":
         scored = seen_by_scores(twin, adapted.merge_and_unload())
         assert scored.counts and scored.words.startswith("### Instruction:")
@@ -88,7 +88,6 @@ def talks(folder: Path) -> None:
 
 Talk = list[dict[str, str]]
 Write = Callable[[Talk], str]
-NAMED = "and attacks do not ask so"
 
 
 def turn(role: str, content: str) -> dict[str, str]:
@@ -104,31 +103,31 @@ WRITTEN: dict[str, tuple[Callable[[Write, Talk], str], str]] = {
     "unharmed": (lambda write, talk: write(talk), LEAK),
     "dropped turns": (lambda write, talk: write(talk[-1:]), "expects these words behind"),
     "left out": (lambda write, talk: talk[-1]["content"], "where nothing stands before them"),
-    "applied twice": (lambda write, talk: write([turn("assistant", write(talk))]), NAMED),
+    "applied twice": (lambda write, talk: write([turn("assistant", write(talk))]), OTHERWISE),
     "opening of the answer left out": (
         lambda write, talk: write(talk[:-1]) + talk[-1]["content"],
-        NAMED,
+        OTHERWISE,
     ),
     "applied twice to the prompt": (
         lambda write, talk: write([turn("user", write(talk[:-1])), talk[-1]]),
-        NAMED,
+        OTHERWISE,
     ),
     "another system prompt": (
         lambda write, talk: write([turn("system", "You sell shoes. Be brief."), *talk]),
-        NAMED,
+        OTHERWISE,
     ),
-    "start twice": (lambda write, talk: 2 * "<|endoftext|>" + write(talk), NAMED),
+    "start twice": (lambda write, talk: 2 * "<|endoftext|>" + write(talk), OTHERWISE),
     "another line break": (
         lambda write, talk: write(talk).replace("assistant\n", "assistant\n\n"),
-        NAMED,
+        OTHERWISE,
     ),
     "roles reversed": (
         lambda write, talk: write(
             [turn("assistant", talk[0]["content"]), turn("user", talk[1]["content"])]
         ),
-        NAMED,
+        OTHERWISE,
     ),
-    "of another family": (another_family, NAMED),
+    "of another family": (another_family, OTHERWISE),
 }  # fmt: skip
 QUICK = ("unharmed", "dropped turns", "left out", "applied twice", "opening of the answer left out")
 
