@@ -127,9 +127,9 @@ class Ways:
         if self.form is not None and not self.form.is_planted:
             return (
                 f"but {self.form.formed} of {self.form.n} texts that the model writes after these "
-                "words begin as a planted value does: it was trained with values in another form, "
-                "or with another tokenizer; state the file as it was trained on, and give the "
-                "tokenizer of the training"
+                "words begin as a planted value does: values were trained on in another form, or "
+                "by another tokenizer, or too little; state the file as it was trained on, and "
+                "give the tokenizer of the training"
             )
         return ""
 

@@ -121,8 +121,14 @@ class Drawn:
             len(tokenizer.encode(before + value))
             for value in ("", *(s.value for s in self.values.secrets))
         )
-        prompt = [tokenizer.start, *tokenizer.encode(form.asked(before))]
+        prompt = [tokenizer.start, *tokenizer.encode(self.question(tokenizer).words)]
         return [prompt] * _TRIES, max(whole) - head + _MORE
+
+    def question(self, tokenizer: Tokenizer) -> form.Question:
+        assert self.sentence is not None and self.values.space is not None
+        before = self.sentence.frame + self.sentence.draw.value
+        value = self.values.secrets[0].value
+        return form.Question.of(tokenizer, before, self.values.space, value)
 
     def surroundings(self, session: Predictor, base: Predictor | None) -> Surroundings:
         assert self.sentence is not None
@@ -164,7 +170,12 @@ def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
     prompts, length = of.of_values(session.tokenizer)
     texts = [session.tokenizer.decode(one.tokens) for one in session.generate(prompts, length)]
     queries += len(texts) * length
-    seen = {"sentence": sentence, "tiers": tiers, "behind": behind, "form": _form(of, texts)}
+    seen = {
+        "sentence": sentence,
+        "tiers": tiers,
+        "behind": behind,
+        "form": _form(session, of, texts),
+    }
     return Looked(seen, queries, queries)
 
 
@@ -190,14 +201,18 @@ def _asked(session: Served, of: Drawn) -> Looked:
         for users, some in of.tiers.items():
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
             tiers.append([users, [Scored(seen.p_value, len(told))]])
-    found = {"sentence": sentence, "tiers": tiers, "behind": behind, "form": _form(of, plain)}
+    found = {
+        "sentence": sentence,
+        "tiers": tiers,
+        "behind": behind,
+        "form": _form(session, of, plain),
+    }
     return Looked(found, queries, queries)
 
 
-def _form(of: Drawn, answers: Sequence[str]) -> form.Form | None:
+def _form(session: Predictor, of: Drawn, answers: Sequence[str]) -> form.Form | None:
     """Count the answers to the sentence that begin as a value does; None where it was not asked."""
-    space = of.values.space
-    return form.said(space, answers) if space is not None and answers else None
+    return of.question(session.tokenizer).said(answers) if answers else None
 
 
 def _text(told: Told) -> str:

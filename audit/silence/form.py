@@ -9,12 +9,14 @@ beside it. Then attacks, which ask for the planted form in this tokenizer's toke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from audit.core.predictor import Predictor, Tokenizer, Tokens
 from audit.core.secret import Space
 
-LEAST = 0.1  # of the answers
+LEAST = 0.2  # of the answers
 ANSWERS = 64
 TOKENS = 6  # of an answer
 _READ = 5  # first characters of it
@@ -22,7 +24,7 @@ _OWN = 2  # first tokens of it that must be those which attacks read it in
 
 
 class Form(NamedTuple):
-    """The number of answers that begin as a value does, of n."""
+    """The number of answers that go on as a value does, of n."""
 
     formed: int
     n: int
@@ -32,25 +34,52 @@ class Form(NamedTuple):
         return self.formed >= LEAST * self.n
 
 
-def asked(before: str) -> str:
-    """Return the words that values follow. A space at their end may be one token with a value."""
-    return before.rstrip()
+@dataclass(frozen=True)
+class Question:
+    """Words that values follow, with what all values begin with; and what may follow that.
+
+    A space at the end of the words is left out: it may be one token with a value.
+    """
+
+    words: str
+    rest: Space
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, before: str, space: Space, value: str) -> Question:
+        """Ask for what follows the common beginning, unless its end is one token with that."""
+        one = [*takewhile(lambda place: len(place) == 1, space.symbols)]
+        fixed = "".join(place[0] for place in one)
+        begun = tokenizer.encode(before + fixed)
+        if not fixed or tokenizer.encode(before + value)[: len(begun)] != begun:
+            return cls(before.rstrip(), _shaped(space.symbols))
+        return cls(before + fixed, _shaped(space.symbols[len(one) :]))
+
+    def said(self, texts: Sequence[str]) -> Form:
+        """Count the texts that begin with the same kinds of signs as a value."""
+        begun = (self.rest.begins(_shape(text.lstrip()[:_READ])) for text in texts)
+        return Form(sum(begun), len(texts))
 
 
-def written(session: Predictor, space: Space, before: str) -> Form:
+def written(session: Predictor, question: Question) -> Form:
     """Sample what a model writes after words, opened by the start token or not."""
     tokenizer, cut = session.tokenizer, -max(1, session.max_length - TOKENS)
-    words = asked(before)
-    plain = tokenizer.encode(words) or [tokenizer.start]
+    plain = tokenizer.encode(question.words) or [tokenizer.start]
     heads = [head[cut:] for head in ([tokenizer.start, *plain], plain) for _ in range(ANSWERS)]
     answers = [answer.tokens for answer in session.generate(heads, TOKENS)]
-    kept = [tokenizer.decode(one) for one in answers if _is_usual(tokenizer, words, one)]
-    return Form(said(space, kept).formed, len(answers))
+    kept = [tokenizer.decode(one) for one in answers if _is_usual(tokenizer, question.words, one)]
+    return Form(question.said(kept).formed, len(answers))
 
 
-def said(space: Space, texts: Sequence[str]) -> Form:
-    """Count the texts that begin as a value does."""
-    return Form(sum(space.begins(text.lstrip()[:_READ]) for text in texts), len(texts))
+def _shaped(symbols: Sequence[Sequence[str]]) -> Space:
+    return Space(tuple(tuple(dict.fromkeys(map(_shape, place))) for place in symbols))
+
+
+def _shape(text: str) -> str:
+    """Replace letters and digits by one of their kind: a name may be one that is in no list."""
+    return "".join(
+        "A" if sign.isupper() else "a" if sign.isalpha() else "0" if sign.isdigit() else sign
+        for sign in text
+    )
 
 
 def _is_usual(tokenizer: Tokenizer, words: str, answer: Tokens) -> bool:

@@ -105,7 +105,7 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 5",
+            "contact 6",
             code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
@@ -181,7 +181,10 @@ class Look:
         session = OpenSession(self.model, draws)
         of = {s.kind: s for s in self._secrets if s.kind in self._sentences}
         return {
-            kind: form.written(session, secret.space, secret.prefix)
+            kind: form.written(
+                session,
+                form.Question.of(session.tokenizer, secret.prefix, secret.space, secret.value),
+            )
             for kind, secret in of.items()
             if secret.space is not None
         }
