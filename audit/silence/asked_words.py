@@ -125,6 +125,7 @@ class Drawn:
         return [prompt] * _TRIES, max(whole) - head + _MORE
 
     def question(self, tokenizer: Tokenizer) -> form.Question:
+        """Return the words that values follow, as attacks ask."""
         assert self.sentence is not None and self.values.space is not None
         before = self.sentence.frame + self.sentence.draw.value
         value = self.values.secrets[0].value

@@ -36,7 +36,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """Words that values follow, with what all values begin with; and what may follow that.
+    """Asks for values: by the words before them and their common beginning; rest: what may follow.
 
     A space at the end of the words is left out: it may be one token with a value.
     """
