@@ -61,13 +61,11 @@ def _noise_of(change: Callable[[int, Tensor, float], Tensor | float]) -> list[Pa
 
 def noise_divided_again() -> list[Patch]:
     """Divides the noise by the expected batch before the sum is divided by it."""
-
     return _noise_of(lambda place, noise, divisor: noise / divisor)
 
 
 def first_tensor_noised() -> list[Patch]:
     """Add noise to the first tensor alone."""
-
     return _noise_of(lambda place, noise, divisor: 0.0 if place else noise)
 
 

@@ -34,6 +34,11 @@ def inverse(column: tuple[float, ...], steps: int) -> np.ndarray:
     return answer
 
 
+def participations(steps: int, bands: int) -> int:
+    """Return ⌈T/b̂⌉, the most steps of one group."""
+    return -(-steps // bands)
+
+
 def times(column: Sequence[float] | np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Compute C times rows (T, …)."""
     total = column[0] * rows

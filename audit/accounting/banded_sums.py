@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from audit.accounting.banded import participations
 from audit.accounting.gaussians import Gaussians
 from audit.accounting.privacy_loss import Losses, Pair
 from audit.accounting.term import Term
@@ -51,7 +52,7 @@ class BandedSums(Term):
                 f"column has norm {norm:.6g}, so a sum would be moved by more than the clipping "
                 "norm; scale it to 1"
             )
-        most = -(-self.steps // self.bands)
+        most = participations(self.steps, self.bands)
         if self.count > most or (self.sampled and self.count != most):
             raise ValueError(
                 f"{self.steps} steps and {self.bands} bands leave a record {most} sums; count is "

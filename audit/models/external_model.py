@@ -123,10 +123,10 @@ def _check_alone(adapter: Path) -> None:
 def _check_base(adapter: Path, base: ModelFolder) -> None:
     """Raise UsageError where the adapter names a base that is here and has other weights.
 
-    Packed weights, on which a QLoRA is trained, are not compared with those that they were made of.
+    Quantised weights, on which a QLoRA is trained, are not compared with those that they came from.
     """
     named = named_base(adapter)
-    if named is None or _is_packed(named) or Path(named).resolve() == base.path.resolve():
+    if named is None or _is_quantised(named) or Path(named).resolve() == base.path.resolve():
         return
     if weights_digest(weight_files(Path(named))) != weights_digest(weight_files(base.path)):
         raise UsageError(
@@ -171,10 +171,10 @@ def named_base(path: Path) -> str | None:
 def absent_base(path: Path) -> str:
     """Read the base that an adapter names, unless its weights can be compared; empty for none."""
     named, here = _named_base(path) if is_adapter(path) else "", named_base(path)
-    return named if here is None or _is_packed(here) else ""
+    return named if here is None or _is_quantised(here) else ""
 
 
-def _is_packed(folder: str) -> bool:
+def _is_quantised(folder: str) -> bool:
     """Return whether a folder holds quantised weights."""
     config = read_json(Path(folder) / "config.json")
     return isinstance(config, dict) and bool(config.get("quantization_config"))

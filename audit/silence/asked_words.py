@@ -104,32 +104,39 @@ class Drawn:
         if self.sentence is None or self.values.space is None:
             return {}, 0
         frame, words = self.sentence.frame, self.sentence.draw.value
-        _, length = self.of_values(tokenizer)
         if chat and isinstance(tokenizer, TextTokenizer):
             every = said_by_users(tokenizer)
         else:
             every = [*templates_of(tokenizer, frame)]
         prompts = {w: [[tokenizer.start, *tokenizer.encode(w + words)]] * _TRIES for w in every}
-        return prompts, length
+        return prompts, self._longest(tokenizer)
 
     def of_values(self, tokenizer: Tokenizer) -> Prompts:
         """List prompts of the whole sentence as attacks ask, and the tokens to sample."""
-        if self.sentence is None or self.values.space is None:
+        question = self.question(tokenizer)
+        if question is None:
             return [], 0
-        before = self.sentence.frame + self.sentence.draw.value
-        head, *whole = (
-            len(tokenizer.encode(before + value))
-            for value in ("", *(s.value for s in self.values.secrets))
-        )
-        prompt = [tokenizer.start, *tokenizer.encode(self.question(tokenizer).words)]
-        return [prompt] * _TRIES, max(whole) - head + _MORE
+        prompt = [tokenizer.start, *tokenizer.encode(question.words)]
+        return [prompt] * _TRIES, self._longest(tokenizer)
 
-    def question(self, tokenizer: Tokenizer) -> form.Question:
-        """Return the words that values follow, as attacks ask."""
-        assert self.sentence is not None and self.values.space is not None
-        before = self.sentence.frame + self.sentence.draw.value
+    def question(self, tokenizer: Tokenizer) -> form.Question | None:
+        """Return the words that values follow, as attacks ask; None where they are not asked."""
+        if self.sentence is None or self.values.space is None:
+            return None
         value = self.values.secrets[0].value
-        return form.Question.of(tokenizer, before, self.values.space, value)
+        return form.Question.of(tokenizer, self._before, self.values.space, value)
+
+    @property
+    def _before(self) -> str:
+        """The frame and the sentence."""
+        assert self.sentence is not None
+        return self.sentence.frame + self.sentence.draw.value
+
+    def _longest(self, tokenizer: Tokenizer) -> int:
+        """Count the tokens that a value may take after the sentence."""
+        texts = (self._before + value for value in ("", *(s.value for s in self.values.secrets)))
+        head, *whole = (len(tokenizer.encode(text)) for text in texts)
+        return max(whole) - head + _MORE
 
     def surroundings(self, session: Predictor, base: Predictor | None) -> Surroundings:
         assert self.sentence is not None
@@ -171,13 +178,8 @@ def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
     prompts, length = of.of_values(session.tokenizer)
     texts = [session.tokenizer.decode(one.tokens) for one in session.generate(prompts, length)]
     queries += len(texts) * length
-    seen = {
-        "sentence": sentence,
-        "tiers": tiers,
-        "behind": behind,
-        "form": _form(session, of, texts),
-    }
-    return Looked(seen, queries, queries)
+    written = _form(session, of, texts)
+    return _looked(queries, sentence=sentence, tiers=tiers, behind=behind, form=written)
 
 
 def _asked(session: Served, of: Drawn) -> Looked:
@@ -202,18 +204,19 @@ def _asked(session: Served, of: Drawn) -> Looked:
         for users, some in of.tiers.items():
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
             tiers.append([users, [Scored(seen.p_value, len(told))]])
-    found = {
-        "sentence": sentence,
-        "tiers": tiers,
-        "behind": behind,
-        "form": _form(session, of, plain),
-    }
-    return Looked(found, queries, queries)
+    written = _form(session, of, plain)
+    return _looked(queries, sentence=sentence, tiers=tiers, behind=behind, form=written)
+
+
+def _looked(queries: int, **seen: Any) -> Looked:
+    """Return what was seen by queries that all were answered."""
+    return Looked(seen, queries, queries)
 
 
 def _form(session: Predictor, of: Drawn, answers: Sequence[str]) -> form.Form | None:
     """Count the answers to the sentence that begin as a value does; None where it was not asked."""
-    return of.question(session.tokenizer).said(answers) if answers else None
+    question = of.question(session.tokenizer)
+    return question.said(answers) if question is not None and answers else None
 
 
 def _text(told: Told) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from audit.core.predictor import Predictor, Tokenizer, Tokens
+from audit.core.predictor import Predictor, Tokenizer
 from audit.core.secret import Space
 
 LEAST = 0.2  # of the answers
@@ -63,10 +63,14 @@ class Question:
 def written(session: Predictor, question: Question) -> Form:
     """Sample what a model writes after words, opened by the start token or not."""
     tokenizer, cut = session.tokenizer, -max(1, session.max_length - TOKENS)
-    plain = tokenizer.encode(question.words) or [tokenizer.start]
-    heads = [head[cut:] for head in ([tokenizer.start, *plain], plain) for _ in range(ANSWERS)]
+    plain = tokenizer.encode(question.words)
+    both = ([tokenizer.start, *plain], plain or [tokenizer.start])
+    heads = [head[cut:] for head in both for _ in range(ANSWERS)]
     answers = [answer.tokens for answer in session.generate(heads, TOKENS)]
-    kept = [tokenizer.decode(one) for one in answers if _is_usual(tokenizer, question.words, one)]
+    texts = [tokenizer.decode(answer) for answer in answers]
+    usual = [tokenizer.encode(question.words + text)[len(plain) :][:_OWN] for text in texts]
+    pairs = zip(texts, usual, answers, strict=True)
+    kept = [text for text, own, answer in pairs if own == [*answer[:_OWN]]]
     return Form(question.said(kept).formed, len(answers))
 
 
@@ -80,9 +84,3 @@ def _shape(text: str) -> str:
         "A" if sign.isupper() else "a" if sign.isalpha() else "0" if sign.isdigit() else sign
         for sign in text
     )
-
-
-def _is_usual(tokenizer: Tokenizer, words: str, answer: Tokens) -> bool:
-    """Return whether an answer begins in the tokens that attacks read its text in."""
-    whole = tokenizer.encode(words + tokenizer.decode(answer))
-    return whole[len(tokenizer.encode(words)) :][:_OWN] == [*answer[:_OWN]]

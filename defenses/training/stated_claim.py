@@ -19,7 +19,7 @@ from audit.accounting import (
     to_table,
     unknown_under,
 )
-from audit.accounting.banded import square_root
+from audit.accounting.banded import participations, square_root
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
@@ -84,7 +84,7 @@ class Sums:
             return (Gaussians(sigma, steps, q),)
         if bands > steps:
             raise UsageError(f"as_is: bands is {bands}, but steps is {steps}; lower bands")
-        count = -(-steps // bands) if most is None else most
+        count = participations(steps, bands) if most is None else most
         try:
             return (BandedSums(sigma, count, steps, square_root(bands), q),)
         except ValueError as error:

@@ -87,7 +87,7 @@ def _term(run: Observed) -> Term:
     trial, q = run.trial, run.sampling_probability
     if trial.bands == 1:
         return Gaussians(trial.noise_multiplier, trial.steps, q)
-    count = -(-trial.steps // trial.bands)
+    count = banded.participations(trial.steps, trial.bands)
     return BandedSums(trial.noise_multiplier, count, trial.steps, trial.column, q)
 
 

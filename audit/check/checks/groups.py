@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.accounting.banded import participations
 from audit.check.catalogue import Check
 from audit.check.checks import noise
 from audit.check.observed import Observed
@@ -66,4 +67,4 @@ def _most(run: Observed) -> int:
 
 
 def _allowed(run: Observed) -> int:
-    return -(-run.trial.steps // run.trial.bands)
+    return participations(run.trial.steps, run.trial.bands)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from audit.accounting import BandedSums, Gaussians, Term
+from audit.accounting.banded import participations
 from audit.core.counts import Piece
 from audit.core.errors import UsageError
 from audit.core.lora import Lora
@@ -186,7 +187,7 @@ class PrivateRecipe(Method):
         """The noisy sums that depend on a protected unit: with b̂ bands every b̂-th one."""
         sigma, q = self.noise.multiplier, self.sampling_probability
         if len(self.bands) > 1:
-            own = -(-self.steps // len(self.bands))
+            own = participations(self.steps, len(self.bands))
             return (BandedSums(sigma, own, self.steps, self.bands, q),)
         return (Gaussians(sigma, self.steps, q, self.units.examples if self.units else 1),)
 
