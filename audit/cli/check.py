@@ -57,7 +57,7 @@ def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> 
             engine,
             texts=not no_texts,
             report=lambda run: progress.report(run, 0.0),
-            **given(flags, None),
+            **given(flags),
         )
     if json_file is not None:
         write_atomically(json_file, as_json.text(examined))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,11 @@ TRUST_STAGES = click.option(
 )
 REPORTS = "json, html, pdf, csv, junit, sarif, intoto, cyclonedx, model_index, annex"
 FORMATS = click.option(
-    "--format", "formats", metavar="json,html,pdf", help=f"Reports to write, of {REPORTS}."
+    "--format",
+    "formats",
+    multiple=True,
+    metavar="json,html,pdf",
+    help=f"Reports to write, of {REPORTS}.",
 )
 LOG = click.option(
     "--log", metavar="mlflow:URI", help="Also log measures and reports to MLflow, if installed."
@@ -86,15 +90,15 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def parts(text: str) -> tuple[str, ...]:
-    """Split words at commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def parts(texts: Iterable[str]) -> tuple[str, ...]:
+    """Split words at commas, of an option that may be given more than once."""
+    return tuple(part.strip() for part in ",".join(texts).split(",") if part.strip())
 
 
-def given(flags: dict[str, Any], formats: str | None) -> dict[str, Any]:
+def given(flags: dict[str, Any], formats: tuple[str, ...] = ()) -> dict[str, Any]:
     """Collect the flags that were given, as settings. 0 is a value; None, False, () are absent."""
     settings = {k: v for k, v in flags.items() if not any(v is a for a in (None, False, ()))}
-    return settings if formats is None else {**settings, "format": parts(formats)}
+    return settings if not formats else {**settings, "format": parts(formats)}
 
 
 def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:

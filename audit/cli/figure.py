@@ -22,14 +22,16 @@ from audit.cli.say import say
     help="What each panel is of; all panels share their axes.",
 )
 @click.option(
-    "--format", "formats", default="svg", metavar="svg,pdf,png,tex,csv", show_default=True,
-    help="tex is a table for booktabs.",
+    "--format", "formats", multiple=True, default=("svg",), show_default=True,
+    metavar="svg,pdf,png,tex,csv", help="tex is a table for booktabs.",
 )  # fmt: skip
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Where to; default: the run folder.",
 )  # fmt: skip
-def figure(folder: Path, x: str, y: str, by: str, formats: str, output: Path | None) -> None:
+def figure(
+    folder: Path, x: str, y: str, by: str, formats: tuple[str, ...], output: Path | None
+) -> None:
     """Draw one measure over ε, a parameter or another measure, a panel a defense.
 
     It prints the caption, then the files.

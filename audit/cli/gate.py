@@ -17,9 +17,20 @@ from audit.cli.say import say
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), metavar="FILE.toml")
 @click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), metavar="FILE.json")
 @click.option("--strict", is_flag=True, help="Exit with 4 where the outcome is inconclusive.")
-@click.option("--format", "formats", default="junit", metavar="junit,sarif", show_default=True)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    default=("junit",),
+    metavar="junit,sarif",
+    show_default=True,
+)
 def gate(
-    folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
+    folder: Path,
+    policy_file: Path | None,
+    baseline_file: Path | None,
+    strict: bool,
+    formats: tuple[str, ...],
 ) -> None:
     """Check a run against audit.toml and audit-baseline.json; exit with 1 where it fails."""
     from audit.gate import files, stored

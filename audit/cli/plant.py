@@ -72,5 +72,5 @@ def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
     """Plant canaries into a corpus that is trained on elsewhere."""
     from audit import api
 
-    said = api.plant(corpus, output, manifest, **given(flags, None))
+    said = api.plant(corpus, output, manifest, **given(flags))
     say(*said.split("\n"))

@@ -73,7 +73,7 @@ from audit.core.wording import by_kind
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
 def run(
     plan_file: Path | None,
-    formats: str | None,
+    formats: tuple[str, ...],
     log: str | None,
     no_references: bool,
     template: tuple[str, ...],

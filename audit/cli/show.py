@@ -22,7 +22,7 @@ KINDS = ("defenses", "attacks", "corpora", "models", "policies")
 @click.command()
 @click.argument("one", type=click.Path(path_type=Path), metavar="A")
 @click.argument("others", type=click.Path(path_type=Path), metavar="B [C]...", nargs=-1)
-@click.option("--format", "formats", default="", metavar="html,pdf", help="Reports to write.")
+@click.option("--format", "formats", multiple=True, metavar="html,pdf", help="Reports to write.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -30,7 +30,7 @@ KINDS = ("defenses", "attacks", "corpora", "models", "policies")
     metavar="DIR",
     help="Where to; default: here.",
 )
-def compare(one: Path, others: tuple[Path, ...], formats: str, output: Path) -> None:
+def compare(one: Path, others: tuple[Path, ...], formats: tuple[str, ...], output: Path) -> None:
     """Compare runs: settings, claims, answers, measures.
 
     Each run after A is compared with A. A measure differs only where its intervals do not
@@ -114,13 +114,14 @@ def _written(default: Any) -> str:
 @click.option(
     "--format",
     "formats",
-    default="html,pdf",
+    multiple=True,
+    default=("html", "pdf"),
     metavar="html,pdf,csv",
     show_default=True,
     help=f"Reports to write, of {REPORTS}.",
 )
 @LOG
-def report(folder: Path, formats: str, log: str | None) -> None:
+def report(folder: Path, formats: tuple[str, ...], log: str | None) -> None:
     """Write reports again, from results.json alone."""
     from audit import api
 

@@ -22,7 +22,7 @@ from audit.cli.commands import AUTHOR, FORMATS, LOG, TRUST, TRUST_STAGES, carry_
 @TRUST_STAGES
 @click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")
 def sweep(
-    plan_file: Path, formats: str | None, log: str | None, dry_run: bool, **flags: Any
+    plan_file: Path, formats: tuple[str, ...], log: str | None, dry_run: bool, **flags: Any
 ) -> None:
     """Run a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
     from audit import api

@@ -128,6 +128,7 @@ def test_k_larger_than_the_number_of_trained_on_users(tmp_path):
         (("clean", "missing"), "missing: is not a run folder"),
         (("report", "."), "results.json"),
         (("report", "missing", "--format", "htm"), "unknown report 'htm'"),
+        (("report", "missing", "--format", "htm", "--format", "html"), "unknown report 'htm'"),
     ],
 )
 def test_other_commands_are_refused_alike(tmp_path, words, said):
