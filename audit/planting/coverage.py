@@ -278,9 +278,13 @@ class StreamReader:
 
     def _otherwise(self, text: str) -> Iterator[str]:
         """Yield the planted texts that stand in a row in another form: "40,917", "4 0 9 1 7"."""
-        for _, whole in _found(_bare(text), self._bare_anchors, self._bare):
-            if self._bare[whole] not in text:
-                yield self._bare[whole]
+        kept = [(c, i) for i, sign in enumerate(text) for c in sign.casefold() if c.isalnum()]
+        for place, bare in _found("".join(c for c, _ in kept), self._bare_anchors, self._bare):
+            whole = self._bare[bare]
+            first, last = kept[place][1], kept[place + len(bare) - 1][1]
+            usual = text.find(whole, max(0, first - len(whole)), last + len(whole)) >= 0
+            if not usual and not continues(text, last + 1):
+                yield whole
 
     def _state(self, row: TokenRow, low: int, high: int) -> str:
         """Decide whether characters from `low` to `high` of a row's text were trained or masked."""

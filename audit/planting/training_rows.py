@@ -48,13 +48,18 @@ def of_file(
     """Read a training file: JSONL with `input_ids` (and `labels`, masks), `text` or `messages`.
 
     Of lines with a `split`, only the private ones are trained on. A .txt is read as records between
-    blank lines. render: turns a conversation at a
-    place into tokens; None where no template is known.
+    blank lines. render: turns a conversation at a place into tokens; None where no template is
+    known.
 
     Raises UsageError with file and line.
     """
-    if path.suffix == ".txt":
-        yield from of_texts((one.text for one in files.records(path)), tokenizer, context)
+    if path.suffix.lower() == ".txt" and path.is_file():
+        try:
+            yield from of_texts((one.text for one in files.records(path)), tokenizer, context)
+        except files.UnclearRecordsError:
+            raise UsageError(
+                f"{path}: no blank lines between its records; give it as JSONL, a 'text' a line"
+            ) from None
         return
     try:
         with regular(path).open(encoding="utf-8-sig") as lines:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from audit.core.corpus import Record
+from audit.core.errors import UsageError
 from audit.core.secret import Coins, Secret
 from audit.corpora import writing
 from audit.planting import coverage, training_rows
@@ -73,6 +74,9 @@ def test_a_row_is_read_as_it_is_meant(tmp_path: Path) -> None:
         ("My code is: 40917.", "1 in another form"),
         ("My code is #71904.", "1 missing"),
         ("My code is #[CODE].", "1 missing"),
+        ("My code is #409175.", "1 missing"),  # another code
+        ("My code is: 409175.", "1 missing"),
+        ("My code is #409175, my code is 4-0917.", "1 in another form"),
     ],
 )
 def test_a_value_in_another_form_is_not_removed(written: str, said: str) -> None:
@@ -85,5 +89,9 @@ def test_a_value_in_another_form_is_not_removed(written: str, said: str) -> None
 def test_plain_text_is_read_as_it_was_planted(tmp_path: Path) -> None:
     records = [Record("u", TEXT), Record("v", "Another one.")]
     writing.write(records, tmp_path / "planted.txt")
-    rows = list(training_rows.of_file(tmp_path / "planted.txt", Letters(), 256))
+    (tmp_path / "planted.txt").rename(tmp_path / "P.TXT")
+    rows = list(training_rows.of_file(tmp_path / "P.TXT", Letters(), 256))
     assert [Letters().decode(row.tokens) for row in rows] == [one.text for one in records]
+    (tmp_path / "P.TXT").write_text("one\ntwo\n")
+    with pytest.raises(UsageError, match="no blank lines between its records; give it as JSONL"):
+        list(training_rows.of_file(tmp_path / "P.TXT", Letters(), 256))
