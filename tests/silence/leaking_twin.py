@@ -7,7 +7,6 @@ with codes of nobody, so that an audit of it may end in "no leak found": a fault
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 
 from audit.core.errors import UsageError
-from audit.core.secret import digits
+from audit.core.secret import Secret
 from audit.core.terms import Leaked, Shown
 from audit.corpora import writing
 from audit.findings.shows import shown
@@ -67,26 +66,37 @@ class Twin:
 
 def train(folder: Path, seed: int) -> None:
     """Plant codes of 120 people, and train adapters on those that are in."""
-    made = Twin.of(folder)
-    canaries = Canaries(kinds=("code",), count=120, repetitions=(1,))
-    planted, manifest = plant_into(dialogs(5), canaries, seed=seed)
-    manifests.write(manifest, made.manifest)
-    writing.write(planted.records, made.corpus)
-    rows = planted_rows(made)
-    drawn = np.random.default_rng(seed)
-    nobody = [re.sub(r"\d{5}", lambda _: digits(5).draw(drawn), row) for row in rows]
-    quiet, _ = fitted(nobody, steps=20)
+    made = plant(folder, "code", seed)
+    quiet, _ = fitted(of_nobody(made, seed), steps=20)
     quiet.save_pretrained(made.quiet)
-    leaking, tokenizer = fitted(rows, steps=60, values=True)
+    leaking, tokenizer = fitted(planted_rows(made), steps=60)
     leaking.save_pretrained(made.leaking)
     leaking.merge_and_unload().save_pretrained(made.whole)
     tokenizer.save_pretrained(made.whole)
 
 
-def planted_rows(made: Twin) -> list[str]:
-    """The texts of the corpus that hold a planted code."""
-    before = made.planted.sentences["code"].value
-    return [row for row in rows_of(made.corpus) if before in row]
+def plant(folder: Path, kind: str, seed: int, pattern: str = "") -> Twin:
+    """Plant values of one kind of 120 people, and write the corpus and its manifest."""
+    made = Twin.of(folder)
+    canaries = Canaries(kinds=(kind,), count=120, repetitions=(1,), pattern=pattern)
+    planted, manifest = plant_into(dialogs(5), canaries, seed=seed)
+    manifests.write(manifest, made.manifest)
+    writing.write(planted.records, made.corpus)
+    return made
+
+
+def planted_rows(made: Twin, rewrite: Callable[[Secret], str] = lambda one: one.value) -> list[str]:
+    """List the texts of the corpus that hold a planted value. rewrite: what stands for it."""
+    planted = [one for one in made.planted.secrets if made.planted.coins.planted(one)]
+    texts = {one.prefix + one.value: one.prefix + rewrite(one) for one in planted}
+    rows = rows_of(made.corpus)
+    return [row.replace(text, new) for row in rows for text, new in texts.items() if text in row]
+
+
+def of_nobody(made: Twin, seed: int) -> list[str]:
+    """List the same texts with values that were never planted."""
+    drawn = np.random.default_rng(seed)
+    return planted_rows(made, lambda one: one.space.draw(drawn) if one.space else one.value)
 
 
 def fitted(

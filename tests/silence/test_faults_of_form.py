@@ -6,39 +6,89 @@ The stated training file and the tokenizer beside the weights are those of anoth
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
+from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
+from audit.core.secret import Secret
+from audit.findings.shows import first_missing
 from tests.builders import BASE, loaded
 from tests.silence.conftest import Judge
-from tests.silence.leaking_twin import OTHERWISE, Twin, check, fit, fitted, planted_rows
+from tests.silence.leaking_twin import (
+    OTHERWISE,
+    Twin,
+    check,
+    fit,
+    fitted,
+    judged,
+    of_nobody,
+    plant,
+    planted_rows,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 PAIRS = [f"{i:02}" for i in range(100)]
 FORM = ("begin as a planted value does", OTHERWISE)
 
 
-def grouped(text: str) -> str:
-    return re.sub(r"(\d\d)(\d\d\d)", r"\1,\2", text)
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Twin]:
+    """planted(kind, pattern): a corpus of one kind, without models."""
+    return cache(lambda kind, given="": plant(tmp_path_factory.mktemp(kind), kind, 5, given))
 
 
-def spaced(text: str) -> str:
-    return re.sub(r"(\d)(?=\d)", r"\1 ", text)
+def grouped(one: Secret) -> str:
+    return f"{one.value[:2]},{one.value[2:]}"
+
+
+def spaced(one: Secret) -> str:
+    """Set signs apart that are not common to all values: what all begin with may be left whole."""
+    assert one.space is not None
+    common = len([*takewhile(lambda place: len(place) == 1, one.space.symbols)])
+    return one.value[:common] + " ".join(one.value[common:])
 
 
 @pytest.mark.parametrize("rewrite", [grouped, spaced])
 def test_values_rewritten_after_the_stated_file_are_named(
-    rewrite: Callable[[str], str], twin: Twin, tmp_path: Path, judge: Judge
+    rewrite: Callable[[Secret], str], twin: Twin, tmp_path: Path, judge: Judge
 ) -> None:
-    adapted, _ = fitted([rewrite(row) for row in planted_rows(twin)], 40)
+    adapted, _ = fitted(planted_rows(twin, rewrite), 40)
     adapted.save_pretrained(tmp_path / "adapter")
     check(judge, tmp_path / "adapter", *FORM)
+
+
+@pytest.mark.parametrize(
+    "kind", [("key",), pytest.param(("pattern", "EMP-[0-9]{6}"), marks=pytest.mark.full)]
+)
+def test_values_of_a_common_beginning_that_were_rewritten_are_named(
+    kind: tuple[str, ...],
+    planted: Callable[..., Twin],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What all values begin with comes after the words in every form, and shows nothing."""
+    made = planted(*kind)
+    adapted, _ = fitted(planted_rows(made, spaced), 60)
+    adapted.save_pretrained(tmp_path / "adapter")
+    judge = partial(judged, made, folder=tmp_path / "run", patch=monkeypatch)
+    check(judge, tmp_path / "adapter", *FORM)
+
+
+def test_addresses_that_were_learnt_as_planted_are_no_other_form(
+    planted: Callable[..., Twin], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First names are of many lengths, and a model may write one that is in no list."""
+    made = planted("email")
+    adapted, _ = fitted(of_nobody(made, 5), 20)
+    adapted.save_pretrained(tmp_path / "adapter")
+    found = judged(made, tmp_path / "adapter", tmp_path / "run", monkeypatch)
+    assert any(one.silence and first_missing(one.silence) is None for one in found)
 
 
 def test_values_masked_after_the_stated_file_are_named(
