@@ -88,9 +88,12 @@ def plant(folder: Path, kind: str, seed: int, pattern: str = "") -> Twin:
 def planted_rows(made: Twin, rewrite: Callable[[Secret], str] = lambda one: one.value) -> list[str]:
     """List the texts of the corpus that hold a planted value. rewrite: what stands for it."""
     planted = [one for one in made.planted.secrets if made.planted.coins.planted(one)]
-    texts = {one.prefix + one.value: one.prefix + rewrite(one) for one in planted}
-    rows = rows_of(made.corpus)
-    return [row.replace(text, new) for row in rows for text, new in texts.items() if text in row]
+    return [
+        row.replace(one.prefix + one.value, one.prefix + rewrite(one))
+        for row in rows_of(made.corpus)
+        for one in planted
+        if one.prefix + one.value in row
+    ]
 
 
 def of_nobody(made: Twin, seed: int) -> list[str]:
