@@ -11,6 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from audit.core.terms import Leaked, Shown
 from audit.gate.outcome import State
@@ -99,12 +100,12 @@ def _next(
             name = names[releases.index(closed)]
             return f"In this run {name} closed it: the same attacks found no leak in it.", ""
         return _defended(results, release)
+    again = _with_own_noise(results.again, audited)
     if word == Badge.INCONCLUSIVE:
-        return _earn(release), _with_references(results.again)
+        return _earn(release), _with_references(again)
     if badge.untried(results):
-        return "Run the other attacks; then hold the result by a gate.", _with(
-            results.again, "--attack", "all"
-        )
+        command = _with(again, "--attack", "all")
+        return "Run the other attacks; then hold the result by a gate.", command
     return "Hold this result in every build.", "audit gate DIR"
 
 
@@ -143,6 +144,20 @@ def _with(command: str, option: str, value: str) -> str:
             kept.append(part)
         skip = part == option and not skip
     return shlex.join([*kept[:2], option, value, *kept[2:]])
+
+
+def _with_own_noise(command: str, audited: Sequence[ReleaseResult]) -> str:
+    """Take the noise from the system in what a command trains, where a stored seed gave it."""
+    for release in audited:
+        for name in _stored(release):
+            given = re.compile(rf"(?<=--defense ){release.defense}(?::(\S+))?(?!\S)")
+            command = given.sub(partial(_unseeded, release.defense, name), command)
+    return command
+
+
+def _unseeded(defense: str, name: str, given: re.Match[str]) -> str:
+    kept = [pair for pair in (given[1] or "").split(",") if pair and pair != f"{name}=seed"]
+    return f"{defense}:{','.join([*kept, f'{name}=system'])}"
 
 
 def _with_references(command: str) -> str:

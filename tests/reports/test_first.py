@@ -181,6 +181,16 @@ def test_next_step_suits_the_verdict() -> None:
     assert told(audited()).command == "audit gate DIR"
     rest = audited().changed(not_tested=["attacks that were not run: copies, ngram"])
     assert told(rest).command == "audit run --attack all --defense submix"
+    again = "audit run --defense submix{} --attack extraction --seed 1"
+    for before, after in [("", ""), (":epsilon=2", "epsilon=2,"), (":source=seed", "")]:
+        (one,) = (r for r in rest.releases if not r.reference)
+        own = rest.changed(
+            releases=[one.changed(defense="submix", parameters={"source": "seed"})],
+            reproduce=again.format(before),
+        )
+        assert told(own).command == (
+            f"audit run --attack all --defense submix:{after}source=system --seed 1"
+        )
     assert told(rest).sentence == "Not cleared yet: 1 of 3 attacks was run, and found no leak."
     (part,) = (told(run.changed(not_tested=rest.not_tested)) for run in [audited(unit=Unit.PART)])
     assert part.sentence.endswith("nothing is promised to a single person.")
