@@ -16,7 +16,6 @@ from reports._content.first import seeded, subject
 from reports._content.table import Pair
 
 MOST_UNTESTED = 3
-_WITHOUT = {"Protection off": "Without its protection", "Undefended": "Without any defense"}
 _LARGE = 20.0  # nats; a factor of half a billion says no more than the figure
 
 
@@ -150,7 +149,7 @@ def _figure(finding: FindingResult) -> Pair:
     if finding.unit == "AUC":
         return (
             f"AUC {value}",
-            f"0.5 is chance, 1 ranks all who were trained on above all others; {name}.",
+            f"for telling who was trained on: 0.5 is chance, 1 is without error; {name}.",
         )
     if finding.unit == "bits":
         return f"{value} bits", f"1 bit is chance; {name}."
@@ -173,10 +172,10 @@ def _beside(
     for role, head, _ in legend.CONTROLS[:2]:
         other = summary.control_of(release, role, releases)
         values = [one for one in quoting.alike(finding, other) if one.value is not None]
-        lines += [f"{_WITHOUT[head]}: {_figure(one)[0]}." for one in values[:1]]
+        lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]
         own = role != "positive control"
         if own and values and not (finding.leaked.detected or values[0].leaked.detected):
-            lines.append("So this does not show that the protection is what stopped it.")
+            lines.append("So the protection gets no credit.")
     return lines
 
 
@@ -184,8 +183,8 @@ def _spoken(finding: FindingResult, release: ReleaseResult) -> list[str]:
     """State whether a service with a budget still answered while it was attacked."""
     for s in release.sessions:
         if s.purpose == finding.attack and s.budget is not None:
-            of = "all" if s.answered == s.queries else f"{s.answered:,} of"
-            return [f"The attack's own session answered {of} {s.queries:,} tokens."]
+            of = "all" if s.answered == s.queries else f"{s.answered:,} of the"
+            return [f"Asked in a session of its own, whose ε lasted for {of} {s.queries:,} tokens."]
     return []
 
 
@@ -216,7 +215,8 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     share = usefulness.kept(release, releases)
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
     lines = [
-        f"In a session of its own, whose ε was spent after {s.answered:,} of {s.queries:,} tokens."
+        f"Measured in a session of its own, whose ε lasted for {s.answered:,} of the "
+        f"{s.queries:,} tokens."
         for s in stops[:1]
     ]
     if share is None:

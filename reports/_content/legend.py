@@ -28,12 +28,13 @@ LINKS = {  # what each condition of "no leak found" means
     "Sight": "these measures see such text",
     "Reach": "leaks of the stated size are found in 4 of 5 runs",
 }
-ALL_SHOWN = f"Finding nothing says something here: {', '.join(LINKS.values())}."
+ALL_SHOWN = f"Here “no leak found” counts: {', '.join(LINKS.values())}."
 ENDED = "*"  # behind an interval
 ENDS = (
     f"{ENDED} Where answers can end a session, its interval is wider than that of a fixed number "
     "of tries."
 )
+_TWINS = "people like those planted who were not trained on"
 _BAR = "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%)."
 
 
@@ -42,18 +43,22 @@ def meanings(heads: Sequence[str]) -> list[str]:
     return [f"{head}: {meaning}." for _, head, meaning in CONTROLS if head in heads]
 
 
-def legend(heads: Sequence[str], strips: Sequence[Strip], blind: bool, ends: bool) -> list[str]:
+def legend(
+    heads: Sequence[str], strips: Sequence[Strip], blind: bool, ends: bool, ranked: bool = False
+) -> list[str]:
     """Explain the marks that are there, and which models two columns of trained ones are of.
 
     blind: whether a value stands beside the twins that no model was read for. ends: whether answers
-    could end a session, for which an interval is wider.
+    could end a session, for which an interval is wider. ranked: whether twins are told by ranks.
     """
     trained = [head for _, head, _ in CONTROLS[:2]]
     lines = meanings([head for head in heads if head in trained]) if trained[0] in heads else []
     if any(one.undefended is not None for one in strips):
         lines.append("Black line: the same measure of the undefended model.")
     if any(one.twins is not None for one in strips):
-        lines.append("Grey band: twins, people like those planted who were not trained on.")
+        lines.append(f"Grey band: twins, {_TWINS}.")
+    elif ranked:
+        lines.append(f"Twins: {_TWINS}; less likely to the model by ranks over all of them.")
     lines += [_BLIND] if blind else []
     if not all(one.mark for one in strips):
         lines.append(_BAR)

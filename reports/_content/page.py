@@ -12,7 +12,7 @@ from typing import Any
 
 from audit.core.visible import visible_tree
 from audit.gate.stored import Gated
-from audit.results import words
+from audit.results import badge, words
 from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, first, summary, verdicts, wording
 from reports._content.boxes import Box, boxes
@@ -99,7 +99,7 @@ def build(results: Results, gated: Gated | None = None) -> Page:
         summary=summary.summary(results, names),
         promises=promises[:MOST_PROMISES],
         promises_note=_promises_note(len(promises[MOST_PROMISES:])),
-        not_tested=results.not_tested,
+        not_tested=_not_tested(results),
         command=results.again,
         plan_hash=str(results.plan.get("hash", "unknown")),
         verdicts=list(verdicts.MEANINGS.items()),
@@ -124,6 +124,17 @@ def _title(results: Results, subjects: list[str]) -> str:
     named = f"the model “{model.get('name', '')}”" if isinstance(model, dict) else ", ".join(plain)
     on = wording.clip(results.corpus.name, 60)
     return f"Privacy audit of {wording.clip(named, 80)} on {on}"
+
+
+def _not_tested(results: Results) -> list[str]:
+    """List what was not tested; of each attack that was not run, the question that it asks."""
+    left = [
+        f"not run: {wording.spelled(name)} ({wording.ATTACKS[name]})"
+        if name in wording.ATTACKS
+        else f"not run: {name}"
+        for name in badge.untried(results)
+    ]
+    return [*left, *(line for line in results.not_tested if not line.startswith(badge.NOT_RUN))]
 
 
 def _facts(results: Results, subjects: list[str]) -> str:

@@ -22,6 +22,7 @@ from reports._content.worst import rank
 
 MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
+_LESS = "less likely"  # of twins, by ranks
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,8 @@ def legend_of(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
     rows = [row for block in blocks for row in block.rows]
     strips = [row.strip for row in rows if row.strip is not None]
     blind = any(one.aside for row in rows for one in row.controls)
-    return legend.legend(heads, strips, blind, any(row.ends for row in rows))
+    ranked = any(row.controls and row.controls[0].text == _LESS for row in rows)
+    return legend.legend(heads, strips, blind, any(row.ends for row in rows), ranked)
 
 
 def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
@@ -363,7 +365,7 @@ def _with_unit(text: str, unit: str) -> str:
 def _twins(finding: FindingResult) -> Value:
     control, blind, unit = finding.control, finding.blind, finding.unit
     if by_ranks(finding) and control is not None:
-        return Value("less likely", f"n = {words.integer(control.n)}")
+        return Value(_LESS, f"n = {words.integer(control.n)}")
     seen = "" if blind is None else words.measured(blind.value, blind.ci, unit)
     aside = f"blind {seen}" if seen else ""
     if control is None:

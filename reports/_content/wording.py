@@ -45,6 +45,18 @@ DEFENSES = {
     "uniform": "random answers",
 }
 
+# The project's own attacks as the question that each asks.
+ATTACKS = {
+    "copies": "do planted values stand in the texts of a release, or nearly?",
+    "exposure": "is a planted value among the likeliest of its form?",
+    "extraction": "do planted codes come up after the words before them?",
+    "ledger": "do answers of a service depend on its users by more than it charges for?",
+    "membership": "can it be told who was trained on?",
+    "name_leak": "do names of users come up?",
+    "ngram": "can it be told from the texts of a release who was trained on?",
+    "own_records": "do real users' own words come up?",
+}
+
 
 def clip(text: str, length: int) -> str:
     """Cut a text to at most `length` characters, the last an ellipsis."""

@@ -79,17 +79,17 @@ def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
 
 def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     box = boxes(audited(make.finding(0.4, leaked="leak")))["Leaked"]
-    assert box.figure == "40 of 100" and "Without any defense: 96 of 100." in box.lines
+    assert box.figure == "40 of 100" and "Undefended: 96 of 100." in box.lines
     bare = reference("dp_sgd_unprotected", "positive control of dp_sgd", 3.0, 0.01)
     subject, *others = audited().releases
     lines = boxes(make.run(subject, bare, *others))["Leaked"].lines
     assert lines[1:3] == [
-        "Without its protection: 1 of 100.",
-        "Without any defense: 96 of 100.",
+        "Protection off: 1 of 100.",
+        "Undefended: 96 of 100.",
     ]
     quiet = bare.changed(findings=[make.finding(0.01)])
     lines = boxes(make.run(subject, quiet, *others))["Leaked"].lines
-    assert "So this does not show that the protection is what stopped it." in lines
+    assert "So the protection gets no credit." in lines
     assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
         "not measured"
     )

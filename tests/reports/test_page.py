@@ -6,13 +6,14 @@ from typing import cast
 
 from audit.core.terms import Relation
 from audit.findings.shows import beside_leak, not_shown
+from audit.plugins import registry
 from audit.results.schema import ReleaseResult
 from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
 from reports._content.legend import ALL_SHOWN, ENDS
 from reports._content.terms import TERMS
-from reports._content.wording import spelled
+from reports._content.wording import ATTACKS, DEFENSES, spelled
 from tests import by_hand as make
 
 REFUTED = {"leaked": "leak", "claim": "refuted"}
@@ -198,6 +199,23 @@ def test_a_leak_by_ranks_shows_no_mean_that_its_twins_may_have_too() -> None:
     assert quiet.strip is not None and quiet.controls[0].text == "0\u00a0%"
     found = next(box for box in told[1].boxes if box.name == "Leaked")
     assert found.figure == "a leak" and "likelier than values of twins" in found.lines[0]
+
+
+def test_every_plugin_is_told_in_plain_words() -> None:
+    words = {"defenses": DEFENSES, "attacks": ATTACKS}
+    assert {kind: [*known] for kind, known in words.items()} == {
+        kind: registry.names(kind) for kind in words
+    }
+
+
+def test_each_attack_that_was_not_run_stands_with_its_question() -> None:
+    run = make.run(make.release("submix", make.guarantee(8.0), make.finding(0.0)))
+    left = run.changed(not_tested=["attacks that were not run: name_leak, own", "other secrets"])
+    assert Report(left).page.not_tested == [
+        "not run: name leak (do names of users come up?)",
+        "not run: own",
+        "other secrets",
+    ]
 
 
 def test_wider_intervals_are_explained_where_answers_can_end_a_session() -> None:
