@@ -175,7 +175,7 @@ def _beside(
         lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]
         own = role != "positive control"
         if own and values and not (finding.leaked.detected or values[0].leaked.detected):
-            lines.append("So the protection gets no credit.")
+            lines.append("By this measure the protection gets no credit.")
     return lines
 
 

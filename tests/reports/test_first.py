@@ -89,7 +89,7 @@ def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     ]
     quiet = bare.changed(findings=[make.finding(0.01)])
     lines = boxes(make.run(subject, quiet, *others))["Leaked"].lines
-    assert "So the protection gets no credit." in lines
+    assert "By this measure the protection gets no credit." in lines
     assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
         "not measured"
     )

@@ -15,7 +15,7 @@ from tests.silence.leaking_twin import Twin
 
 Judge = Callable[..., list[FindingResult]]
 
-SEEDS = [5, pytest.param(6, marks=pytest.mark.full)]
+SEEDS = [5, *(pytest.param(seed, marks=pytest.mark.full) for seed in (6, 7))]
 
 
 @pytest.fixture(scope="session", params=SEEDS)
