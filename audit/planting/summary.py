@@ -74,8 +74,8 @@ def _own(written: Written) -> list[str]:
     ]
     if not any(beacon.kind == "record" for beacon in written.record.beacons):
         lines.append(
-            "finding no leak of real users is inconclusive without beacons of records; add "
-            "--beacons auto, with record among the kinds"
+            "finding no leak of real users is inconclusive: it takes beacons of the kind record, "
+            "and none are planted"
         )
     private = len({r.user for r in written.corpus.records if r.split in ("", "private")})
     return [*lines, *own.limits(every, private)]
@@ -90,16 +90,14 @@ def _split(written: Written) -> list[str]:
 
 
 def _command(written: Written, base: str | None) -> list[str]:
-    """Return the whole audit command, and what there is no positive control without."""
+    """Return the whole audit command, and what it shows nothing without."""
     output, base = written.output, base or "BASE"
     training = output if output.suffix else output / FILES["private"]
     quoted = [shlex.quote(str(word)) for word in (written.manifest, output)]
-    read = "" if output.suffix == ".txt" else f",training={training}"
-    defense = shlex.quote(f"as_is:base={base}{read}")
-    lacking = "" if read else "; a training file is JSONL, so use --output FILE.jsonl or a folder"
+    defense = shlex.quote(f"as_is:base={base},training={training}")
     return [
         "without base and --corpus no run has a positive control, and without a training file "
-        f"finding no leak is inconclusive{lacking}",
+        "finding no leak is inconclusive",
         f"train on {training.name}, then, with the model in MODEL that was trained from {base}:",
         f"audit run --defense {defense} --attack all --model MODEL --secrets {quoted[0]} "
         f"--corpus {quoted[1]}",
