@@ -174,6 +174,7 @@ def run(*releases: ReleaseResult, **changes: Any) -> Results:
             users=190,
             near_duplicates=3,
             planted_users=120,
+            invented_users=120,
             trained_users=61,
             twins=59,
         ),

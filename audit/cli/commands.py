@@ -163,7 +163,7 @@ def _remedies(results: Results) -> list[str]:
     A command stands on a line of its own, to be pasted as it is.
     """
     from audit.core.terms import Leaked
-    from audit.run.limitations import CLOSES
+    from audit.results.badge import CLOSES
 
     commands = [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
     audited = [r for r in results.releases if not r.reference]

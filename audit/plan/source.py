@@ -45,6 +45,11 @@ class Source(ABC):
 
     @property
     @abstractmethod
+    def invented(self) -> int:
+        """How many of the users with coins planting invented; the others are of the corpus."""
+
+    @property
+    @abstractmethod
     def turn(self) -> str | None:
         """Whose turn a secret is in a corpus of conversations; None where it is in none."""
 
@@ -136,6 +141,10 @@ class PlantedHere(Source):
         return Unit.USER
 
     @property
+    def invented(self) -> int:
+        return self.planting.invented
+
+    @property
     def turn(self) -> str | None:
         return self.planting.turn
 
@@ -225,6 +234,10 @@ class PlantedElsewhere(Source):
     @property
     def unit(self) -> str:
         return self.manifest.unit
+
+    @property
+    def invented(self) -> int:
+        return len(self.manifest.coins.present)
 
     @property
     def turn(self) -> str | None:

@@ -12,6 +12,7 @@ from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results.schema import Cell, FindingResult, ReleaseResult, Results
 
 NOT_RUN = "attacks that were not run: "  # begins what was not tested
+CLOSES = "what may close the leak, trained on the same text beside it: "  # begins a warning
 FOREIGN = "what attacks of other kinds of runs look for: "  # another line of it
 PERSON = (Unit.USER, Unit.ONE_RECORD)
 Joined = ReleaseResult | Cell

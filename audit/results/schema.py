@@ -230,6 +230,9 @@ class CorpusResult(Strict):
     users: int
     near_duplicates: int
     planted_users: int = Field(description="users decided by a fair coin")
+    invented_users: int | None = Field(
+        default=None, description="of them, those that planting invented; null: unknown"
+    )
     trained_users: int
     twins: int
     private_token_share: Number | None = Field(
@@ -240,6 +243,12 @@ class CorpusResult(Strict):
     )
 
     _counted = when_read(lambda corpus: check_counts(dict(corpus)))
+    _invented = when_read(
+        lambda corpus: refuse(
+            (corpus.invented_users or 0) > corpus.planted_users,
+            "invented_users are more than planted_users",
+        )
+    )
 
 
 class SeedResult(Strict):

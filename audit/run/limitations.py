@@ -17,13 +17,11 @@ from audit.plan.plan import Plan
 from audit.plan.text import Text
 from audit.plugins import registry
 from audit.prepare.run import Run
-from audit.results.badge import FOREIGN, NOT_RUN
+from audit.results.badge import CLOSES, FOREIGN, NOT_RUN
 from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text
 from audit.silence import serving, weights
-
-CLOSES = "what may close the leak, trained on the same text beside it: "
 
 
 def not_tested(plan: Plan) -> list[str]:

@@ -124,6 +124,7 @@ def _corpus(current: Run) -> CorpusResult:
         private_token_share=current.private_share if corpus.records else None,
         planted_token_share=current.planted_share,
         planted_users=len(present),
+        invented_users=current.plan.source.invented,
         trained_users=len(current.planted.corpus.users("private")) or sum(present.values()),
         twins=sum(not here for here in present.values()),
     )

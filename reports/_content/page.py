@@ -13,7 +13,7 @@ from typing import Any
 from audit.core.visible import visible_tree
 from audit.gate.stored import Gated
 from audit.results import badge, words
-from audit.results.schema import ReleaseResult, Results
+from audit.results.schema import CorpusResult, ReleaseResult, Results
 from reports._content import attacks, claims, detail, first, summary, verdicts, wording
 from reports._content.boxes import Box, boxes
 from reports._content.table import Pair, Table
@@ -146,13 +146,22 @@ def _facts(results: Results, subjects: list[str]) -> str:
     author = environment.get("author")
     parts = [
         *plain,
-        f"{words.integer(results.corpus.planted_users)} invented people, trained on or not by coin",
+        f"{_people(results.corpus)}, trained on or not by coin",
         f"attacked by {', '.join(attacked)}" if attacked else "",
         _day(str(environment.get("date", ""))),
         f"audit {environment['audit']}" if "audit" in environment else "",
         f"run by {author}" if author else "",
     ]
     return wording.clip(" · ".join(filter(None, parts)), 300)
+
+
+def _people(corpus: CorpusResult) -> str:
+    """Count those whom coins decide about: users of the corpus, invented people, or both."""
+    every, invented = corpus.planted_users, corpus.invented_users
+    if invented is None:
+        return f"{words.integer(every)} people"
+    kinds = {"users of the corpus": every - invented, "invented people": invented}
+    return " and ".join(f"{words.integer(n)} {what}" for what, n in kinds.items() if n)
 
 
 def _day(date: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from audit.cli.commands import REPORTS, _remedies
 from audit.core.errors import UsageError
 from audit.plugins import registry
-from audit.run.limitations import CLOSES
+from audit.results.badge import CLOSES
 from tests import by_hand
 from tests.command_line import audit
 

@@ -13,6 +13,7 @@ from audit.core.terms import Unit
 from audit.gate import stored
 from audit.gate.outcome import Outcome, State
 from audit.gate.stored import Gated
+from audit.results import badge
 from audit.results.badge import Badge, of_results
 from audit.results.schema import Power, ReleaseResult, Results, to_json
 from reports import Report
@@ -173,6 +174,9 @@ def test_next_step_suits_the_verdict() -> None:
     assert told(audited(leak)).command.startswith("audit run --epsilon 2 ")
     bare = make.release("none", make.guarantee(math.inf), leak)
     assert told(make.run(bare)).command == "audit run --defense dp_sgd --attack extraction"
+    closing = "audit run --defense as_is --defense dp_sgd"
+    elsewhere = make.run(bare).changed(warnings=["another", badge.CLOSES + closing])
+    assert told(elsewhere).command == closing
     closed = make.release("redaction", make.guarantee(math.inf), make.finding(0.0))
     assert told(make.run(bare, closed)).next.startswith("In this run redaction closed it")
     assert "Find the fault" in told(audited(make.finding(0.9, leaked="leak", claim="refuted"))).next

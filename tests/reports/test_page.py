@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from audit.core.terms import Relation
 from audit.findings.shows import beside_leak, not_shown
 from audit.plugins import registry
@@ -216,6 +218,21 @@ def test_each_attack_that_was_not_run_stands_with_its_question() -> None:
         "not run: own",
         "other secrets",
     ]
+
+
+@pytest.mark.parametrize(
+    ("invented", "said"),
+    [
+        (120, "120 invented people, trained on or not by coin"),
+        (0, "120 users of the corpus, trained on or not by coin"),
+        (20, "100 users of the corpus and 20 invented people, trained on or not by coin"),
+        (None, "120 people, trained on or not by coin"),
+    ],
+)
+def test_page_one_says_whose_coins_were_tossed(invented: int | None, said: str) -> None:
+    run = make.run(make.release("submix", make.guarantee(8.0), make.finding(0.0)))
+    corpus = run.corpus.changed(invented_users=invented)
+    assert said in Report(run.changed(corpus=corpus)).page.facts.split(" · ")
 
 
 def test_wider_intervals_are_explained_where_answers_can_end_a_session() -> None:
