@@ -53,7 +53,8 @@ class AsIs(Defense):
         `accounting` in results.json lists them; default none.
     base: public model that it was trained from, for references; default the one its adapter names.
     training: its training file if that is not the corpus, JSONL with `input_ids` and `labels` or
-        with `text`, to check which canaries reached the training; default none.
+        with `text`, or .txt with blank lines between records, to check which canaries reached the
+        training; default none.
     tokenizer: folder with the tokenizer of a model behind a URL; default the tokenizer of base.
     served: name of the model at its URL; default the only one there.
     api: how a URL is asked: "completions", or "chat" for /chat/completions, which generates only.

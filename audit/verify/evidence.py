@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from audit.findings.controls import ELSEWHERE
@@ -10,6 +10,7 @@ from audit.measure.evidence_file import EvidenceFile, OfAttack, OfRelease
 from audit.results.numbers import agree
 from audit.verify.documents import Stated
 
+_STATED = ("noise_multiplier", "sampling_probability", "steps", "bands", "participations")
 _NAMES = ("evidence", "metric", "score", "target", "kind")  # what tells pieces of an attack apart
 
 
@@ -55,18 +56,23 @@ def of_lost(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 
 def of_noise(evidence: EvidenceFile) -> Iterator[str]:
-    """List the noise multipliers that were asked for, and are not those that ε is accounted for."""
+    """List what a mechanism was asked or stated to be, and is not what its ε is accounted for."""
     for release in evidence.releases:
-        asked = release.parameters.get("noise_multiplier")
-        accounted = _multipliers(release.guarantee.accounting or {})
-        if asked is not None and accounted and not any(agree(asked, one) for one in accounted):
-            stands = ", ".join(f"{one:g}" for one in accounted)
-            yield (
-                f"{release.ledger}: noise_multiplier is {asked:g}, and its ε is accounted for "
-                f"{stands}"
-            )
+        terms = (release.guarantee.accounting or {}).get("terms", ())
+        for name in _STATED if release.defense == ELSEWHERE else _STATED[:1]:
+            asked = release.parameters.get(name)
+            accounted = [value for term in terms if (value := _of_term(term, name)) is not None]
+            if asked is not None and accounted and not any(agree(asked, x) for x in accounted):
+                stands = ", ".join(f"{one:g}" for one in accounted)
+                yield (
+                    f"{release.ledger}: {name} is {asked:g}, and its ε is accounted for {stands}"
+                )
 
 
-def _multipliers(accounting: dict[str, Any]) -> list[float]:
-    terms = accounting.get("terms", ())
-    return [float(t["noise_multiplier"]) for t in terms if "noise_multiplier" in t]
+def _of_term(term: Mapping[str, Any], name: str) -> float | None:
+    """Return what a term holds of a mechanism; None where it is of another kind."""
+    if name == "bands":
+        return float(len(term["column"])) if "column" in term else None
+    where = {"steps": "steps" if "steps" in term else "count", "participations": "count"}
+    value = term.get(where.get(name, name))
+    return None if value is None else float(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,9 @@ from audit.results.exact import pack
 from audit.results.schema import to_json
 from audit.verify import verify
 from audit.verify.documents import stated
+from audit.verify.evidence import of_noise
 from audit.verify.run import derived
+from defenses.training.stated_claim import Sums
 from tests.verify.conftest import Folder
 from tests.verify.test_hostile import planned
 
@@ -171,6 +174,32 @@ def test_noise_that_epsilon_is_not_accounted_for_is_found(folder: Folder) -> Non
     follow(folder)
     said = "dp_sgd: noise_multiplier is 4, and its ε is accounted for 2"
     assert said in verify(folder.path).differences
+
+
+_UNSAID = dict.fromkeys(("sampling_probability", "bands", "participations"))
+CYCLIC = {"noise_multiplier": 2.0, "sampling_probability": 0.1, "steps": 90, "bands": 3}
+CAPPED = {"noise_multiplier": 2.0, "steps": 90, "bands": 3, "participations": 20}
+SAMPLED = {"noise_multiplier": 2.0, "sampling_probability": 0.1, "steps": 90}
+
+
+@pytest.mark.parametrize("claim", [CYCLIC, CAPPED, SAMPLED])
+def test_each_fact_of_a_stated_mechanism_is_what_epsilon_is_accounted_for(
+    claim: dict[str, Any], folder: Folder
+) -> None:
+    evidence = evidence_file.read(folder.path)
+    terms = [dataclasses.asdict(one) for one in Sums(**{**_UNSAID, **claim}).terms]
+
+    def differences(**changes: Any) -> list[str]:
+        one = evidence.releases[0]
+        guarantee = dataclasses.replace(one.guarantee, accounting={"terms": terms})
+        stated = {**claim, **changes}
+        other = dataclasses.replace(one, defense="as_is", parameters=stated, guarantee=guarantee)
+        return list(of_noise(dataclasses.replace(evidence, releases=(other,))))
+
+    assert differences() == []
+    for name in claim:
+        (line,) = differences(**{name: claim[name] / 2})
+        assert f": {name} is {claim[name] / 2:g}, and its ε is accounted for" in line
 
 
 def test_text_is_not_taken_for_trained_on_where_no_file_was_stated(folder: Folder) -> None:
