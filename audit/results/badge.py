@@ -44,8 +44,7 @@ _SENTENCES = {
     Badge.LEAK: "Do not ship it as it is: an attack found what it was trained on.",
     Badge.PERMITTED: "Ship it only if this much may leak: it leaks, and no more than promised was "
     "shown.",
-    Badge.INSIDERS: "Keep access closed: whoever reads more than planned found out what it was "
-    "trained on.",
+    Badge.INSIDERS: "Give out answers only: whoever reads more finds out what it was trained on.",
     Badge.INCONCLUSIVE: "Not a pass: this run cannot say whether it leaks.",
     Badge.NONE_FOUND: "No objection from the attacks that were run: they would have found a "
     "large leak. Others may find one.",
@@ -123,7 +122,7 @@ def sentence(verdict: Badge, release: ReleaseResult, results: Results) -> str:
     if verdict == Badge.INCONCLUSIVE and release.leaked == Leaked.NOT_MEASURED:
         return "Not a pass: nothing was measured that could show a leak."
     if verdict == Badge.INSIDERS:
-        return f"{verdict.sentence} For all others: {release.leaked}."
+        return f"{verdict.sentence} By answers alone: {release.leaked}."
     left_out = untried(results)
     if verdict == Badge.NONE_FOUND and left_out:
         ran = len({finding.attack for finding in release.findings})

@@ -67,7 +67,8 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
     plan, alike = run.plan, run.near_duplicates
     lines = [
         "choosing hyperparameters, checkpoints or β on private data is not counted in ε",
-        "several defended models of one corpus compose: released together, their ε add up",
+        "several defended models of one corpus compose: released together, ε of one unit and "
+        "relation add up",
     ]
     if alike:
         lines.append(

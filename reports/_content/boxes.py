@@ -84,7 +84,9 @@ def _tested(release: ReleaseResult) -> str:
     if release.claim == OnClaim.REFUTED:
         return f"Refuted with 95\u00a0% confidence{_shown(release)}."
     if release.claim == OnClaim.NOT_REFUTED:
-        return f"Tested, not refuted{_shown(release)}."
+        tests = (f.attack for f in release.findings if f.claim == OnClaim.NOT_REFUTED)
+        by = ", ".join(map(wording.spelled, dict.fromkeys(tests)))
+        return f"Tested by {by}, not refuted{_shown(release)}."
     return "Not tested by these attacks."
 
 
@@ -234,12 +236,9 @@ def _not_shown(results: Results, release: ReleaseResult) -> Box:
     """Name what no figure of the page says anything about."""
     counted = Counter(f.leaked for f in release.findings if f.charge_test is None)
     open_, unmeasured = counted[Leaked.INCONCLUSIVE], counted[Leaked.NOT_MEASURED]
-    lines = [f"{words.count(open_, 'measure')} of the attacks run: inconclusive."] if open_ else []
-    lines += (
-        [f"{words.count(unmeasured, 'measure')} of the attacks run: not measured."]
-        if unmeasured
-        else []
-    )
+    every = words.count(counted.total(), "measure")
+    left_open = {"inconclusive": open_, "not measured": unmeasured}
+    lines = [f"{n:,} of {every} of the attacks run: {what}." for what, n in left_open.items() if n]
     left = [
         f"Not tested: {wording.clip(line.removeprefix(NOT_RUN), 100)}."
         for line in results.not_tested

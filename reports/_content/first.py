@@ -20,7 +20,7 @@ from audit.results import badge, quoting
 from audit.results.badge import Badge
 from audit.results.joined import aims
 from audit.results.schema import ReleaseResult, Results
-from reports._content import wording
+from reports._content import usefulness, wording
 from reports._content.closing import silent
 
 NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)"
@@ -98,7 +98,9 @@ def _next(
         closed = _closed(release, audited)
         if closed is not None:
             name = names[releases.index(closed)]
-            return f"In this run {name} closed it: the same attacks found no leak in it.", ""
+            share = usefulness.kept(closed, releases)
+            keeps = f"; it keeps {usefulness.written(share)} of the gain" if share else ""
+            return f"In this run {name} shows no leak by the attacks that found one{keeps}.", ""
         return _defended(results, release)
     again = _with_own_noise(results.again, audited)
     if word == Badge.INCONCLUSIVE:

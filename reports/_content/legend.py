@@ -22,13 +22,16 @@ CONTROLS = (
     ),
     ("null control", "Public", "a model that never saw the text"),
 )
-_BLIND = "Blind: the same test by a classifier that reads the candidates and no model."
+_BLIND = (
+    "Blind: the same test by a classifier that reads the candidates and no model; fair coins leave "
+    "it to chance."
+)
 LINKS = {  # what each condition of "no leak found" means
     "Contact": "the text reached the model",
     "Sight": "these measures see such text",
     "Reach": "leaks of the stated size are found in 4 of 5 runs",
 }
-ALL_SHOWN = f"Here “no leak found” counts: {', '.join(LINKS.values())}."
+ALL_SHOWN = f"“No leak found” is earned here: {', '.join(LINKS.values())}."
 ENDED = "*"  # behind an interval
 ENDS = (
     f"{ENDED} Where answers can end a session, its interval is wider than that of a fixed number "

@@ -178,7 +178,7 @@ def test_next_step_suits_the_verdict() -> None:
     elsewhere = make.run(bare).changed(warnings=["another", badge.CLOSES + closing])
     assert told(elsewhere).command == closing
     closed = make.release("redaction", make.guarantee(math.inf), make.finding(0.0))
-    assert told(make.run(bare, closed)).next.startswith("In this run redaction closed it")
+    assert told(make.run(bare, closed)).next.startswith("In this run redaction shows no leak by")
     assert "Find the fault" in told(audited(make.finding(0.9, leaked="leak", claim="refuted"))).next
     open_ = make.finding(0.0, leaked="inconclusive", sentence="Plant more people.")
     assert told(audited(open_)).next == "Plant more people."

@@ -173,8 +173,10 @@ def test_page_one_states_conditions_of_silence_for_each_audited_release() -> Non
     assert all("): shown." in line for line in spelled)
     blind = quiet.changed(silence=quiet.silence.changed(sight=none))
     (block,) = page_of(blind).summary.blocks
-    unseen = "Sight (these measures see such text): not shown. Why."
+    unseen = "Sight (these measures see such text): not shown by every measure. Why."
     assert block.conditions[0] == unseen and len(block.conditions) == 3
+    open_ = blind.changed(findings=[make.finding(0.0, leaked="inconclusive")])
+    assert page_of(open_).summary.blocks[0].conditions[0] == unseen.replace(" by every measure", "")
     many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
     lines = [block.conditions for block in page_of(*many).summary.blocks]
     assert lines == [[ALL_SHOWN], [unseen],

@@ -22,7 +22,7 @@ def every_attack(view: View, asked: Asked) -> Evidence:
     if view.results.not_tested:
         facts.append(Fact(term="Not tested", text="; ".join(view.results.not_tested)))
     worst = overall([of(one.release.findings) for one in view.audited], view.partial)
-    bad = worst in (Answer.LEAK, Answer.REFUTED)
+    bad = worst in (Answer.LEAK, Answer.REFUTED, Answer.INSIDERS)
     answer = worst if bad else Answer.RECORDED if found else Answer.NOT_COVERED
     places = [*view.sections_of(f.attack for f in found), *view.sections("untested")]
     return Evidence(answer, facts, [], places)

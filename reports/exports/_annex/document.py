@@ -18,6 +18,7 @@ class Answer(StrEnum):
 
     LEAK = "leak"
     REFUTED = "claim refuted"
+    INSIDERS = "leak to insiders"
     INCONCLUSIVE = "inconclusive"
     NONE_FOUND = "no leak found"
     NOT_REFUTED = "claim not refuted"

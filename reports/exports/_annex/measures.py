@@ -56,12 +56,14 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
 
 
 def of(findings: Sequence[FindingResult]) -> Answer:
-    """Answer for one release: a leak, to whomever, is a leak; what is open stays open."""
+    """Answer for one release: a leak, then one to insiders; what is open stays open."""
     answers = {finding.leaked for finding in findings}
-    if any(answer.detected for answer in answers):
+    if Leaked.LEAK in answers:
         return Answer.LEAK
     if any(finding.claim == OnClaim.REFUTED for finding in findings):
         return Answer.REFUTED
+    if Leaked.INSIDERS in answers:
+        return Answer.INSIDERS
     if Leaked.INCONCLUSIVE in answers:
         return Answer.INCONCLUSIVE
     return Answer.NONE_FOUND if Leaked.NONE_FOUND in answers else Answer.NOT_COVERED
@@ -70,7 +72,7 @@ def of(findings: Sequence[FindingResult]) -> Answer:
 def overall(answers: Iterable[Answer], partly: bool) -> Answer:
     """Answer for all releases: the worst; where one has no measure, or only in part, open."""
     distinct = {*answers}
-    for bad in (Answer.LEAK, Answer.REFUTED):
+    for bad in (Answer.LEAK, Answer.REFUTED, Answer.INSIDERS):
         if bad in distinct:
             return bad
     if distinct <= {Answer.NOT_COVERED}:

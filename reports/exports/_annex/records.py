@@ -129,7 +129,7 @@ def composition(view: View, asked: Asked) -> Evidence:
     ]
     count = words.count(len(view.audited), "audited release")
     if len(view.audited) > 1:
-        text = f"{count} of one corpus: released together, their ε add up"
+        text = f"{count} of one corpus: released together, ε of one unit and relation add up"
         facts.append(Fact(term="Releases", text=text))
     places = [*view.sections("warnings"), *view.releases_shown()]
     return _recorded(facts, places, f"{count}, without a ledger: there is nothing to add up.")
