@@ -19,7 +19,7 @@ KINDS = (*JSON, *tables.DELIMITERS, *tables.ARROW, *mail.KINDS, *_TEXT)
 
 
 class UnclearRecordsError(UsageError):
-    """Says that it is not plain what a record of plain text is."""
+    """Refuses plain text of which it is not plain what a record is."""
 
 
 def records(

@@ -46,7 +46,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def invented(self) -> int:
-        """How many of the users with coins planting invented; the others are of the corpus."""
+        """Number of users with coins whom planting invented; the others are of the corpus."""
 
     @property
     @abstractmethod
