@@ -18,10 +18,6 @@ _TEXT = (".txt", ".en")
 KINDS = (*JSON, *tables.DELIMITERS, *tables.ARROW, *mail.KINDS, *_TEXT)
 
 
-class UnclearRecordsError(UsageError):
-    """Refuses plain text of which it is not plain what a record is."""
-
-
 def records(
     path: Path, reading: Reading = USUAL, notes: dict[str, int] | None = None
 ) -> Iterator[Record]:
@@ -119,14 +115,14 @@ def _content(
 
 
 def _check_plain(parts: list[Part]) -> None:
-    """Refuse plain text of which it is not plain what a record is. Raises UnclearRecordsError."""
+    """Refuse plain text of which it is not plain what a record is. Raises UsageError."""
     if not parts or parts[0].reading.records is not None:
         return
     blocks = [[text for _, text in part.blocks()] for part in parts]
     lines = [own[0].count("\n") + 1 for own in blocks if own]
     if all(len(own) < 2 for own in blocks) and max(lines, default=0) > 1:
         commands = " or ".join(f"--records {form}" for form in RecordForm)
-        raise UnclearRecordsError(
+        raise UsageError(
             f"{parts[0].place}: {max(lines)} lines without a blank line between them; say what "
             f"one record is: {commands}"
         )

@@ -56,7 +56,9 @@ def of_file(
     if path.suffix.lower() == ".txt" and path.is_file():
         try:
             yield from of_texts((one.text for one in files.records(path)), tokenizer, context)
-        except files.UnclearRecordsError:
+        except UsageError as error:
+            if "--records" not in str(error):  # which is said of a corpus, not of this file
+                raise
             raise UsageError(
                 f"{path}: no blank lines between its records; give it as JSONL, a 'text' a line"
             ) from None
