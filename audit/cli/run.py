@@ -59,7 +59,9 @@ from audit.core.wording import by_kind
 )
 @click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
 @click.option(
-    "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
+    "--no-references",
+    is_flag=True,
+    help="Skip the controls: finding no leak is then hardly ever conclusive.",
 )
 @click.option(
     "--remedies",

@@ -296,7 +296,7 @@ class PlantedElsewhere(Source):
             rows = training_rows.of_file(file, tokenizer, context, rendered(tokenizer, context))
             there = self._counted(rows, planted, tokenizer)
             _refuse_unplanted(file, there)
-            return there
+            return tuple(replace(one, where="were trained on, as the file states") for one in there)
         texts = [record.text for record in planted.trained_on]
         if not texts:
             return ()

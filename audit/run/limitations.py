@@ -96,7 +96,10 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "float32; a program that computes with packed weights rounds its answers otherwise"
         )
     if not plan.references:
-        lines.append("no references were run, so finding no leak is never conclusive")
+        lines.append(
+            "no references were run: finding no leak is conclusive only where a spiked copy or "
+            "beacons were seen"
+        )
     return lines
 
 

@@ -134,14 +134,15 @@ class Ways:
         return ""
 
     def _behind(self, behind: Behind) -> str:
-        where = f"behind {behind.words!r}" if behind.words else "where nothing stands before them"
+        start = "without the token that texts start with"
+        where = f"behind {behind.words!r}" if behind.words else start
         known = "the model expects these words"
         if behind.p_value is not None:
             better = f"better than others' ({_p(behind.p_value)})"
             known = f"the model knows values of people in {better}"
         return (
-            f"but {known} {where}, and attacks do not ask so: state the file "
-            "as it was trained on, and plant into text that stands in its template"
+            f"but {known} {where}, and most attacks do not ask so: values stood in a template, or "
+            "in another form; state the file as it was trained on, and plant into its template"
         )
 
     @property

@@ -8,10 +8,13 @@ beside it. Then attacks, which ask for the planted form in this tokenizer's toke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NamedTuple
+from unicodedata import normalize
 
 from audit.core.predictor import Predictor, Tokenizer
 from audit.core.secret import Space
@@ -20,6 +23,7 @@ LEAST = 0.2  # of the answers
 ANSWERS = 64
 TOKENS = 6  # of an answer
 _READ = 5  # first characters of it
+_OFTEN = 0.25  # share of the signs at a place, from which on a kind of sign must be there
 _OWN = 2  # first tokens of it that must be those which attacks read it in
 
 
@@ -38,11 +42,13 @@ class Form(NamedTuple):
 class Question:
     """Asks for values: by the words before them and their common beginning; rest: what may follow.
 
-    A space at the end of the words is left out: it may be one token with a value.
+    A space at the end of the words is left out: it may be one token with a value. mixed: of each
+    kind of sign that stands beside another one at the same places, how many a value begins with.
     """
 
     words: str
     rest: Space
+    mixed: Mapping[str, float]
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, before: str, space: Space, value: str) -> Question:
@@ -51,13 +57,30 @@ class Question:
         fixed = "".join(place[0] for place in one)
         begun = tokenizer.encode(before + fixed)
         if not fixed or tokenizer.encode(before + value)[: len(begun)] != begun:
-            return cls(before.rstrip(), _shaped(space.symbols))
-        return cls(before + fixed, _shaped(space.symbols[len(one) :]))
+            return cls.behind(before.rstrip(), space.symbols)
+        return cls.behind(before + fixed, space.symbols[len(one) :])
+
+    @classmethod
+    def behind(cls, words: str, symbols: Sequence[Sequence[str]]) -> Question:
+        """Ask for these symbols, place by place, behind words."""
+        mixed = Counter[str]()
+        for place in symbols[:_READ]:
+            kinds = Counter(map(_shape, place))
+            often = {kind: n / len(place) for kind, n in kinds.items() if n >= _OFTEN * len(place)}
+            if len(often) > 1 and all(len(kind) == 1 for kind in kinds):
+                mixed.update(often)
+        return cls(words, _shaped(symbols), mixed)
 
     def said(self, texts: Sequence[str]) -> Form:
-        """Count the texts that begin with the same kinds of signs as a value."""
-        begun = (self.rest.begins(_shape(text.lstrip()[:_READ])) for text in texts)
-        return Form(sum(begun), len(texts))
+        """Count the texts that begin with the same kinds of signs as a value.
+
+        None does if together they hardly have a kind that values often have: all may be lower case.
+        """
+        shapes = [_shape(text.lstrip()[:_READ]) for text in texts]
+        begun = [*filter(self.rest.begins, shapes)]
+        signs = Counter("".join(begun))
+        lacking = any(signs[kind] < LEAST * n * len(begun) for kind, n in self.mixed.items())
+        return Form(0 if lacking else len(begun), len(texts))
 
 
 def written(session: Predictor, question: Question) -> Form:
@@ -67,7 +90,8 @@ def written(session: Predictor, question: Question) -> Form:
     both = ([tokenizer.start, *plain], plain or [tokenizer.start])
     heads = [head[cut:] for head in both for _ in range(ANSWERS)]
     answers = [answer.tokens for answer in session.generate(heads, TOKENS)]
-    texts = [tokenizer.decode(answer) for answer in answers]
+    before = len(tokenizer.decode(plain))  # some drop a space at the beginning of what they decode
+    texts = [tokenizer.decode([*plain, *answer])[before:] for answer in answers]
     usual = [tokenizer.encode(question.words + text)[len(plain) :][:_OWN] for text in texts]
     pairs = zip(texts, usual, answers, strict=True)
     kept = [text for text, own, answer in pairs if own == [*answer[:_OWN]]]
@@ -79,8 +103,12 @@ def _shaped(symbols: Sequence[Sequence[str]]) -> Space:
 
 
 def _shape(text: str) -> str:
-    """Replace letters and digits by one of their kind: a name may be one that is in no list."""
+    """Replace letters and digits by one of their kind: a name may be one that is in no list.
+
+    Letters and digits of another script, such as full-width ones, are of no kind.
+    """
     return "".join(
-        "A" if sign.isupper() else "a" if sign.isalpha() else "0" if sign.isdigit() else sign
-        for sign in text
-    )
+        "A" if one in ascii_uppercase else "a" if one in ascii_lowercase else "0" if one in digits
+        else sign
+        for sign, one in ((sign, normalize("NFD", sign)[0]) for sign in text)
+    )  # fmt: skip

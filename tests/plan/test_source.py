@@ -83,7 +83,9 @@ def test_file_with_beacons_alone_is_read_and_counted(
     code, beacons = read(manifest, file, tokenizer)
     assert code.absent and code.trained == 0
     assert (beacons.copies, beacons.trained, beacons.whole) == (6, 6, True)
-    assert beacons.sentence == "Of 6 planted code beacon copies 6 were trained on"
+    assert beacons.sentence == (
+        "Of 6 planted code beacon copies 6 were trained on, as the file states"
+    )
     with pytest.raises(UsageError, match="nor its beacons"):
         file.write_text(json.dumps({"text": "Something else."}) + "\n")
         read(manifest, file, tokenizer)

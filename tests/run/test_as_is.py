@@ -242,9 +242,10 @@ def test_what_a_pipeline_dropped_is_not_trained_rather_than_safe(
     code, _, told = audit(*words)
     assert code == 0, told
     document = results(tmp_path / "out")
-    lost = f"Of 24 planted code copies 0 were trained on (24 {fate})"
+    states = "were trained on, as the file states"
+    lost = f"Of 24 planted code copies 0 {states} (24 {fate})"
     assert lost in document["warnings"]
-    assert "Of 24 planted record copies 24 were trained on" in document["warnings"]
+    assert f"Of 24 planted record copies 24 {states}" in document["warnings"]
     span, record = (finding(document, f"{name}_loss_auc") for name in ("span", "record"))
     assert span["leaked"] == "inconclusive"
     assert span["sentence"].endswith(f"{lost}. What was not trained on cannot leak.")

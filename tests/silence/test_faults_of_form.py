@@ -54,27 +54,46 @@ def spaced(one: Secret) -> str:
     return one.value[:common] + " ".join(one.value[common:])
 
 
-@pytest.mark.parametrize("rewrite", [grouped, spaced])
+def persian(one: Secret) -> str:
+    """Write digits as a normaliser of Persian text does: they are digits to Unicode, too."""
+    return "".join(chr(ord("۰") + int(digit)) for digit in one.value)
+
+
+def lowered(one: Secret) -> str:
+    return one.value.lower()
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "steps"),
+    [(grouped, 40), (spaced, 40), pytest.param(persian, 180, marks=pytest.mark.full)],
+)
 def test_values_rewritten_after_the_stated_file_are_named(
-    rewrite: Callable[[Secret], str], twin: Twin, tmp_path: Path, judge: Judge
+    rewrite: Callable[[Secret], str], steps: int, twin: Twin, tmp_path: Path, judge: Judge
 ) -> None:
-    adapted, _ = fitted(planted_rows(twin, rewrite), 40)
+    adapted, _ = fitted(planted_rows(twin, rewrite), steps)
     adapted.save_pretrained(tmp_path / "adapter")
     check(judge, tmp_path / "adapter", *FORM)
 
 
 @pytest.mark.parametrize(
-    "kind", [("key",), pytest.param(("pattern", "EMP-[0-9]{6}"), marks=pytest.mark.full)]
+    ("kind", "rewrite", "steps"),
+    [
+        (("key",), spaced, 60),
+        pytest.param(("key",), lowered, 120, marks=pytest.mark.full),
+        pytest.param(("pattern", "EMP-[0-9]{6}"), spaced, 60, marks=pytest.mark.full),
+    ],
 )
 def test_values_of_a_common_beginning_that_were_rewritten_are_named(
     kind: tuple[str, ...],
+    rewrite: Callable[[Secret], str],
+    steps: int,
     planted: Callable[..., Twin],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What all values begin with comes after the words in every form, and shows nothing."""
     made = planted(*kind)
-    adapted, _ = fitted(planted_rows(made, spaced), 60)
+    adapted, _ = fitted(planted_rows(made, rewrite), steps)
     adapted.save_pretrained(tmp_path / "adapter")
     judge = partial(judged, made, folder=tmp_path / "run", patch=monkeypatch)
     check(judge, tmp_path / "adapter", *FORM)

@@ -102,7 +102,7 @@ def another_family(write: Write, talk: Talk) -> str:
 WRITTEN: dict[str, tuple[Callable[[Write, Talk], str], str]] = {
     "unharmed": (lambda write, talk: write(talk), LEAK),
     "dropped turns": (lambda write, talk: write(talk[-1:]), "expects these words behind"),
-    "left out": (lambda write, talk: talk[-1]["content"], "where nothing stands before them"),
+    "left out": (lambda write, talk: talk[-1]["content"], "without the token that texts"),
     "applied twice": (lambda write, talk: write([turn("assistant", write(talk))]), OTHERWISE),
     "opening of the answer left out": (
         lambda write, talk: write(talk[:-1]) + talk[-1]["content"],
