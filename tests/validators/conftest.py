@@ -114,7 +114,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def audit(folder: Path, *words: str, code: int = 0) -> None:
     line = [sys.executable, "-m", "audit", *words]
-    ran = subprocess.run(line, cwd=folder, capture_output=True, encoding="utf-8", timeout=600)
+    ran = subprocess.run(line, cwd=folder, capture_output=True, encoding="utf-8", timeout=1800)
     assert ran.returncode == code, ran.stderr
 
 
