@@ -37,6 +37,7 @@ ENDS = (
     f"{ENDED} Where answers can end a session, its interval is wider than that of a fixed number "
     "of tries."
 )
+_WORDS = "Every word: see “How to read it”."
 _TWINS = "people like those planted who were not trained on"
 _BAR = "Bar: usefulness, from the public model (0\u00a0%) to the undefended one (100\u00a0%)."
 
@@ -65,7 +66,7 @@ def legend(
     lines += [_BLIND] if blind else []
     if not all(one.mark for one in strips):
         lines.append(_BAR)
-    return [*lines, ENDS] if ends else lines
+    return [*lines, *([ENDS] if ends else []), _WORDS]
 
 
 def note(releases: Sequence[ReleaseResult], heads: Sequence[str]) -> str:
