@@ -163,9 +163,9 @@ def _remedies(results: Results) -> list[str]:
     A command stands on a line of its own, to be pasted as it is.
     """
     from audit.core.terms import Leaked
-    from audit.results.badge import CLOSES
+    from audit.results import badge
 
-    commands = [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
+    commands = badge.remedies(results)
     audited = [r for r in results.releases if not r.reference]
     if not commands and [r.leaked for r in audited] == [Leaked.LEAK]:
         return ["  the same with --remedies: what may close the leak"]

@@ -278,8 +278,8 @@ class StreamReader:
 
     def _otherwise(self, text: str) -> Iterator[str]:
         """Yield the planted texts that stand in a row in another form: "40,917", "4 0 9 1 7"."""
-        kept = [(c, i) for i, sign in enumerate(text) for c in sign.casefold() if c.isalnum()]
-        for place, bare in _found("".join(c for c, _ in kept), self._bare_anchors, self._bare):
+        kept = _kept(text)
+        for place, bare in _found(_joined(kept), self._bare_anchors, self._bare):
             whole = self._bare[bare]
             first, last = kept[place][1], kept[place + len(bare) - 1][1]
             usual = text.find(whole, max(0, first - len(whole)), last + len(whole)) >= 0
@@ -326,7 +326,16 @@ def _found(
 
 def _bare(text: str) -> str:
     """Return the letters and digits of a text, in lower case."""
-    return "".join(filter(str.isalnum, text.casefold()))
+    return _joined(_kept(text))
+
+
+def _kept(text: str) -> list[tuple[str, int]]:
+    """List the letters and digits of a text, in lower case, and where each stands."""
+    return [(c, i) for i, sign in enumerate(text) for c in sign.casefold() if c.isalnum()]
+
+
+def _joined(kept: Sequence[tuple[str, int]]) -> str:
+    return "".join(sign for sign, _ in kept)
 
 
 def continues(text: str, end: int) -> bool:

@@ -107,6 +107,11 @@ def audited(results: Results) -> Sequence[Joined]:
     return [r for r in results.releases if not r.reference] or results.releases
 
 
+def remedies(results: Results) -> list[str]:
+    """List the commands that train what may close a leak of a model trained elsewhere."""
+    return [w.removeprefix(CLOSES) for w in results.warnings if w.startswith(CLOSES)]
+
+
 def line(results: Results) -> str:
     """Write the verdict of a run with its sentence, for a terminal."""
     verdict, subjects = of_results(results), audited(results)

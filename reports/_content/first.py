@@ -124,9 +124,8 @@ def _defended(results: Results, release: ReleaseResult) -> tuple[str, str]:
     if release.defense == "dp_sgd" and epsilon and math.isfinite(epsilon):
         smaller = _with(results.again, "--epsilon", f"{epsilon / 4:.3g}")
         return "Try a smaller ε: more noise, less leak.", smaller
-    for line in results.warnings:
-        if line.startswith(badge.CLOSES):
-            return "Train beside it what may close the leak.", line.removeprefix(badge.CLOSES)
+    for command in badge.remedies(results):
+        return "Train beside it what may close the leak.", command
     if results.plan.get("finished"):
         command = "audit run --corpus YOURS.jsonl --defense dp_sgd --dry-run"
         return "See what a protected training of the same text would leak.", command

@@ -48,7 +48,7 @@ def meanings(heads: Sequence[str]) -> list[str]:
 
 
 def legend(
-    heads: Sequence[str], strips: Sequence[Strip], blind: bool, ends: bool, ranked: bool = False
+    heads: Sequence[str], strips: Sequence[Strip], blind: bool, ends: bool, ranked: bool
 ) -> list[str]:
     """Explain the marks that are there, and which models two columns of trained ones are of.
 

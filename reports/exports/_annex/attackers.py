@@ -5,7 +5,7 @@ from __future__ import annotations
 from audit.results import words
 from reports._content import verdicts, wording
 from reports.exports._annex.document import Answer, Fact
-from reports.exports._annex.measures import of, overall
+from reports.exports._annex.measures import WORST, of, overall
 from reports.exports._annex.rows import Asked
 from reports.exports._annex.view import Evidence, One, View, name_of
 
@@ -22,7 +22,7 @@ def every_attack(view: View, asked: Asked) -> Evidence:
     if view.results.not_tested:
         facts.append(Fact(term="Not tested", text="; ".join(view.results.not_tested)))
     worst = overall([of(one.release.findings) for one in view.audited], view.partial)
-    bad = worst in (Answer.LEAK, Answer.REFUTED, Answer.INSIDERS)
+    bad = worst in WORST
     answer = worst if bad else Answer.RECORDED if found else Answer.NOT_COVERED
     places = [*view.sections_of(f.attack for f in found), *view.sections("untested")]
     return Evidence(answer, facts, [], places)

@@ -43,6 +43,9 @@ def _without(names: Sequence[str]) -> list[Fact]:
     return [Fact(term="Not measured on", text=text)] if names else []
 
 
+WORST = (Answer.LEAK, Answer.REFUTED, Answer.INSIDERS)  # the first the worst
+
+
 def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
     """Return whether a finding is of the families and the access of a row.
 
@@ -72,7 +75,7 @@ def of(findings: Sequence[FindingResult]) -> Answer:
 def overall(answers: Iterable[Answer], partly: bool) -> Answer:
     """Answer for all releases: the worst; where one has no measure, or only in part, open."""
     distinct = {*answers}
-    for bad in (Answer.LEAK, Answer.REFUTED, Answer.INSIDERS):
+    for bad in WORST:
         if bad in distinct:
             return bad
     if distinct <= {Answer.NOT_COVERED}:
