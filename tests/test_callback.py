@@ -165,17 +165,16 @@ def test_last_audit_alone_has_references(trained: SimpleNamespace) -> None:
 
 @pytest.mark.slow  # trains twice, with two audits
 def test_masked_copies_are_reported_before_and_after(trained: SimpleNamespace) -> None:
-    lost = "Of 24 planted code copies 0 were trained on (24 masked from the loss)"
-    assert trained.told[0] == f"preflight: {lost}; what is not trained on cannot leak"
+    lost = "Of 24 planted code copies 0 were trained on{} (24 masked from the loss)"
+    before = lost.format("")
+    assert trained.told[0] == f"preflight: {before}; what is not trained on cannot leak"
     steps = [line.split(":")[0] for line in trained.told[2:]]
     assert steps == ["step-4", "step-4", "final", "final"]
     assert "report.html (" in trained.told[3]
     for name in ("step-4", "final"):
-        assert lost in results(trained.output / name)["warnings"]
-        assert (
-            "Of 24 planted id copies 24 were trained on"
-            in results(trained.output / name)["warnings"]
-        )
+        warnings = results(trained.output / name)["warnings"]
+        assert lost.format(", as the file states") in warnings
+        assert "Of 24 planted id copies 24 were trained on, as the file states" in warnings
 
 
 class Alone:
