@@ -118,8 +118,8 @@ class GNMax(Defense):
             conditions=(
                 *(() if by_data else (_REMOVED,)),
                 f"noise N(0, σ²) with σ = {self.sigma:.6g} votes is added to every token's count; "
-                "each query releases one token and nothing else; perplexity is measured by the "
-                "auditor, outside the guarantee",
+                "each query releases one token and nothing else; the auditor alone reads whole "
+                "distributions, for perplexity, which the guarantee does not cover",
             ),
         )
 

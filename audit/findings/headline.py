@@ -66,7 +66,7 @@ _LEAK, _NONE, _CHARGES = "a leak by {}", "no leak found by {}", "{}"
 _INSIDE = "a leak to insiders by {}"
 _UNSURE, _BEYOND, _UNMEASURED, _REMOVED = (
     "inconclusive: {}",
-    "for insiders only, none shown: {}",
+    "open to insiders only, inconclusive: {}",
     "not measured: {}",
     f"not measured, {REMOVED}: {{}}",
 )
@@ -120,7 +120,7 @@ def _as_given(attacks: Sequence[str], release: ReleaseResult) -> str:
 def _without(
     attacks: Sequence[str], release: ReleaseResult, releases: Sequence[ReleaseResult]
 ) -> str:
-    """Describe what attacks without a leak find in a service's own models, unprotected.
+    """Describe what attacks without a leak find in a service's own models, with its protection off.
 
     Only a leak by the same measures credits the protection. A leak by others is named with its
     measure. Where these models do not leak either, finding no leak does not credit it.
@@ -148,9 +148,9 @@ def _without(
 
 
 _BUT_ONE, _OTHERWISE, _NOR = (
-    ", but one in its models unprotected",
-    ", though its models unprotected leak",
-    ", nor in its models unprotected",
+    ", but one with its protection off",
+    ", though with its protection off it leaks",
+    ", nor with its protection off",
 )
 
 
@@ -196,7 +196,7 @@ def _claim_words(release: ReleaseResult) -> str:
 
 
 def _spaced(name: str) -> str:
-    return name.replace("_", " ")
+    return name.replace("_", " ").replace(" auc", " AUC")
 
 
 def _shown(finding: FindingResult) -> str:
@@ -223,7 +223,7 @@ def _beside(finding: FindingResult, releases: Sequence[ReleaseResult], defense: 
     unprotected = [mixture] if mixture and finding.leaked != Leaked.NONE_FOUND else []
     alike = {
         word: f
-        for word, controls in (("undefended", undefended), ("its models unprotected", unprotected))
+        for word, controls in (("undefended", undefended), ("protection off", unprotected))
         for release in controls
         for f in release.findings
         if (f.attack, f.metric) == (finding.attack, finding.metric) and f.value is not None
@@ -240,7 +240,8 @@ def _promise(release: ReleaseResult) -> str:
     kind = f" (Rényi, α = {g.alpha:g})" if g.alpha is not None else ""
     kind += f" (δ = {at_most(g.delta, 2)})" if g.delta else ""
     basis = "" if g.basis == "worst case" else f", {g.basis}"
-    promised = f"Promised: ε = {at_most(g.epsilon)} nats{kind} per {g.unit} ({g.relation}){basis}"
+    scope = f"per {g.unit} ({_spaced(g.relation)}){basis}"
+    promised = f"Promised: ε = {at_most(g.epsilon)} nats{kind} {scope}"
     return f"{promised}; {_claim_words(release)}."
 
 

@@ -13,7 +13,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def count(number: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun, one or many. nouns: the plural, where it is not a mere s."""
-    return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
+    return f"{number} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
 
 
 def duration(seconds: float) -> str:
@@ -97,6 +97,12 @@ def quantity(value: float, unit: str) -> str:
     return share(value) if is_share(unit) else number(value)
 
 
+def estimate(value: float, bounds: Bounds | None, unit: str) -> str:
+    """Return a measured value, "≥" before bits of which only the low end of bounds is known."""
+    floor = unit == "bits" and bounds is not None and value == bounds[0] < bounds[1]
+    return f"≥ {quantity(value, unit)}" if floor else quantity(value, unit)
+
+
 def interval(bounds: Bounds | None, unit: str) -> str:
     """Write `[low, high]`, or an empty string where there is no interval."""
     if bounds is None:
@@ -108,7 +114,7 @@ def measured(value: float | None, bounds: Bounds | None, unit: str) -> str:
     """Return a value with its interval."""
     if value is None:
         return "not measured"
-    return f"{quantity(value, unit)} {interval(bounds, unit)}".strip()
+    return f"{estimate(value, bounds, unit)} {interval(bounds, unit)}".strip()
 
 
 def p_value(value: float | None) -> str:

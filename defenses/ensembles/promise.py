@@ -38,8 +38,8 @@ READ_ALIKE = (
     "float32 they may differ by 1e-5 nats, which is not in ε"
 )
 ONE_TOKEN = (
-    "each query releases one sampled token; perplexity is measured by the auditor, outside the "
-    "guarantee"
+    "each query releases one sampled token; the auditor alone reads whole distributions, for "
+    "perplexity, which the guarantee does not cover"
 )
 
 

@@ -148,7 +148,8 @@ def _by_kind(attack: str, release: ReleaseResult) -> dict[Kind, FindingResult]:
 def _cell(finding: FindingResult | None) -> Cell:
     if finding is None:
         return Cell(Value("—", ""), [], "", "", "")
-    text = "" if finding.value is None else words.quantity(finding.value, finding.unit)
+    value, ci, unit = finding.value, finding.ci, finding.unit
+    text = "" if value is None else words.estimate(value, ci, unit)
     bounds = words.interval(finding.ci, finding.unit) if text else ""
     sides = [("twins", finding.control), ("blind", finding.blind)]
     controls = [_control(word, side, finding.unit) for word, side in sides if side is not None]

@@ -147,7 +147,7 @@ def _figure(finding: FindingResult) -> Pair:
         return "a leak", f"planted values are likelier than values of twins, {name}."
     if finding.value is None:
         return "a leak", f"known within bounds only, {name}."
-    value = words.quantity(finding.value, finding.unit)
+    value = words.estimate(finding.value, finding.ci, finding.unit)
     if finding.unit == "AUC":
         return (
             f"AUC {value}",

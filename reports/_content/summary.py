@@ -341,7 +341,7 @@ def tally(release: ReleaseResult, attack: str) -> str:
 def _measured(finding: FindingResult) -> Value:
     if finding.value is None:
         return Value(verdicts.measured(finding), "")
-    text = _with_unit(words.quantity(finding.value, finding.unit), finding.unit)
+    text = _with_unit(words.estimate(finding.value, finding.ci, finding.unit), finding.unit)
     count = f"n = {words.integer(finding.n)}"
     bounds = _bounds(finding, finding.ci)
     if by_ranks(finding):
@@ -361,6 +361,8 @@ def by_ranks(finding: FindingResult) -> bool:
 
 
 def _with_unit(text: str, unit: str) -> str:
+    if unit == words.CHARGES:
+        return f"{text} of its charge"
     return f"{text} bits" if unit == "bits" else text
 
 
@@ -372,14 +374,15 @@ def _twins(finding: FindingResult) -> Value:
     aside = f"blind {seen}" if seen else ""
     if control is None:
         return Value("" if aside else "—", "", aside)
-    return Value(words.quantity(control.value, unit), _bounds(finding, control.ci), aside)
+    estimate = words.estimate(control.value, control.ci, unit)
+    return Value(estimate, _bounds(finding, control.ci), aside)
 
 
 def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
     for finding in quoting.alike(like, release):
         if finding.value is not None:
             return Value(
-                words.quantity(finding.value, finding.unit),
+                words.estimate(finding.value, finding.ci, finding.unit),
                 words.interval(finding.ci, finding.unit),
             )
     return Value("—", "")

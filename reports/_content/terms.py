@@ -43,13 +43,18 @@ TERMS = [
         "those that were not are twins.",
     ),
     (
-        "undefended, public, unprotected",
+        "undefended, public, protection off",
         "Controls: a model trained without protection, one that never saw the private text, and a "
         "service's own models without its protection.",
     ),
     (
         "perplexity",
         "How surprised a model is by text it has not seen. Lower is more useful.",
+    ),
+    (
+        "leaks wholly",
+        "A person's value comes up, or scores above the values of everybody who was not trained "
+        "on. A leak that is weaker in each person needs more people to be found.",
     ),
     ("hit rate", "The share of generations that are exactly a planted value."),
     (

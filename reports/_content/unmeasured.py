@@ -25,10 +25,10 @@ def sentences(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterat
 
 
 def _cut_short(release: ReleaseResult) -> int:
-    """Count the measures that a session with a budget left without a value."""
+    """Count the measures without a value and without an answer, in a session with a budget."""
     ended = {s.purpose for s in release.sessions if s.budget is not None}
     left = (f for f in release.findings if f.leaked == Leaked.NOT_MEASURED and f.attack in ended)
-    return sum(finding.value is None for finding in left)
+    return sum(finding.value is None and finding.n == 0 for finding in left)
 
 
 def _stopped(release: ReleaseResult) -> str:

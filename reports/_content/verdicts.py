@@ -93,7 +93,12 @@ def leaked(finding: FindingResult) -> str:
 
 def claim(finding: FindingResult) -> str:
     """Write a finding's answer on the claim."""
-    return _CLAIMS[finding.claim]
+    return of_claim(finding.claim)
+
+
+def of_claim(claim: OnClaim) -> str:
+    """Write an answer on a claim."""
+    return _CLAIMS[claim]
 
 
 def both(finding: FindingResult) -> str:

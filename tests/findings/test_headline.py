@@ -68,7 +68,7 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
         (finding(stronger_than_release=True), promise(2.0),
          "mine: a leak to insiders by extraction (hit rate 30 of 100)"),
         (finding(NONE, HALF, stronger_than_release=True), promise(2.0),
-         "mine: for insiders only, none shown: extraction."),
+         "mine: open to insiders only, inconclusive: extraction."),
         (finding(0.1, HALF, metric="other"), promise(2.0), "inconclusive: extraction (other"),
         (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
         (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
@@ -187,7 +187,7 @@ def test_a_service_whose_own_models_do_not_leak_either_gets_no_credit() -> None:
             released("none", promise(math.inf), [finding()], 3.0, reference=True),
         ]
     )  # fmt: skip
-    assert "(hit rate 0 of 100, undefended 30 of 100), nor in its models unprotected." in said
+    assert "(hit rate 0 of 100, undefended 30 of 100), nor with its protection off." in said
 
 
 def test_a_service_whose_own_models_leak_gets_the_credit() -> None:
@@ -198,7 +198,7 @@ def test_a_service_whose_own_models_leak_gets_the_credit() -> None:
                      role="positive control of submix"),
         ]
     )  # fmt: skip
-    assert "(hit rate 0 of 100), but one in its models unprotected." in said
+    assert "(hit rate 0 of 100), but one with its protection off." in said
 
 
 def test_a_leak_of_the_models_by_another_measure_is_named_and_gives_no_credit() -> None:
@@ -212,7 +212,7 @@ def test_a_leak_of_the_models_by_another_measure_is_named_and_gives_no_credit() 
         ]
     )  # fmt: skip
     assert (
-        "(hit rate 0 of 100), though its models unprotected leak by extraction (probability)."
+        "(hit rate 0 of 100), though with its protection off it leaks by extraction (probability)."
         in said
     )
 
@@ -229,8 +229,8 @@ def test_of_several_silent_attacks_those_are_named_that_find_nothing_unprotected
         ]
     )
     assert said.startswith(
-        "submix: no leak found by one, two, but one in its models unprotected by two, nor in its "
-        "models unprotected by one."
+        "submix: no leak found by one, two, but one with its protection off by two, nor with its "
+        "protection off by one."
     )
 
 

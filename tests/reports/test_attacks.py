@@ -109,10 +109,11 @@ def test_what_a_service_could_not_be_asked_is_said_once_with_what_to_do() -> Non
     )  # fmt: skip
     free = open_session.model_copy(update={"budget": None, "remaining": None})
     stopped = open_session.model_copy(update={"stopped_at": 61, "answered": 61})
-    missing = [make.finding(None, leaked="not measured", metric=m) for m in ("a", "b")]
+    missing = [make.finding(None, leaked="not measured", metric=m, n=0) for m in ("a", "b")]
+    few = make.finding(None, leaked="not measured", metric="needs more people", n=4)
 
     def sentences(session: SessionResult, **changes: Any) -> list[str]:
-        one = make.release("d", make.guarantee(1.0), *missing, sessions=[session], **changes)
+        one = make.release("d", make.guarantee(1.0), *missing, few, sessions=[session], **changes)
         return [*unmeasured.sentences([one], ["d"])]
 
     (sentence,) = sentences(open_session)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from audit.core.terms import Leaked
 from audit.results import words
 from audit.results.schema import Results
-from reports._content import wording
+from reports._content import verdicts, wording
 from reports.exports._annex import attackers, guarantees, measures, records, rows
 from reports.exports._annex.document import Annex, Release, Row, Source
 from reports.exports._annex.rows import Asked, Text
@@ -84,6 +84,7 @@ def _release(one: One) -> Release:
         insiders=str(Leaked.INSIDERS) if _insiders(one) else "",
         leaked=one.release.leaked,
         claim=one.release.claim,
+        on_claim=verdicts.of_claim(one.release.claim),
     )
 
 

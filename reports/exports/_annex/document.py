@@ -120,6 +120,7 @@ class Release(_Strict):
     insiders: str = Field(description="says so where a leak needs more than the release gives")
     leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="over all its measures")
     claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its measures")
+    on_claim: str = Field(description="what they say about the claim, in words")
 
 
 class Annex(_Strict):

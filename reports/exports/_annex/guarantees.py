@@ -9,7 +9,7 @@ from audit.core.terms import OnClaim, Unit
 from audit.results import words
 from audit.results.schema import FindingResult, GuaranteeResult
 from reports._content import claims as bounds
-from reports._content import summary, wording
+from reports._content import summary, verdicts, wording
 from reports.exports._annex.document import Answer, Fact
 from reports.exports._annex.measures import figure, quotes
 from reports.exports._annex.rows import Asked
@@ -40,7 +40,8 @@ def claims(view: View, asked: Asked) -> Evidence:
 
 
 def _claim(one: One) -> Fact:
-    return Fact(term=one.name, text=f"{claimed(one.release.guarantee)}; on it: {one.release.claim}")
+    answer = verdicts.of_claim(one.release.claim)
+    return Fact(term=one.name, text=f"{claimed(one.release.guarantee)}; {answer}")
 
 
 def _bound(one: One) -> list[Fact]:
