@@ -16,7 +16,8 @@ from audit.findings.shows import Shows, not_shown, shown
 from audit.findings.verdict import judge
 from audit.results.measurement import FindingResult, Link, Measurement
 
-BY_CONTROL = "the undefended model leaked by this measure"
+_LEAKED = "The undefended model leaked by this measure"
+BY_CONTROL = f"{_LEAKED}."
 
 
 ELSEWHERE = "as_is"  # the defense of a model that was trained elsewhere
@@ -84,10 +85,11 @@ def sight_by(
 
 def _link(leak: FindingResult, one: Measurement) -> Link:
     if leak.access != one.access:
-        return not_shown(f"{BY_CONTROL} with {leak.access} access, not with {one.access}", leak.n)
+        access = f"{_LEAKED} with {leak.access} access, not with {one.access} access."
+        return not_shown(access, leak.n)
     for what, there, here in _sizes(leak, one):
         if there < here:
-            fewer = f"{BY_CONTROL} with {there} {what}, fewer than the {here} here"
+            fewer = f"{_LEAKED} with {there} {what}, fewer than the {here} here."
             return not_shown(fewer, leak.n)
     return shown(BY_CONTROL, leak.n)
 
