@@ -25,7 +25,7 @@ from audit.measure.session import Look, Looked, Session
 from audit.models.endpoint.session import EndpointRelease, Served
 from audit.prepare.run import Run
 from audit.results.measurement import Link
-from audit.silence import asked_words, filters, serving
+from audit.silence import again, asked_words, filters, serving
 from audit.silence.accounts import account, link
 from audit.silence.asked_words import Drawn
 from audit.silence.drawn_words import Sentence, frame_of, sentences
@@ -137,6 +137,7 @@ def rehearse(run: Run, session: Predictor) -> None:
     session.score([p[:1] for p in first], [[*p[1:], *[0] * serving.LENGTH] for p in first])
     for kind in dict.fromkeys(secret.kind for secret in run.planted.secrets):
         asked_words.rehearse(session, asked_words.drawn(run, kind, words))
+    again.rehearse(run, session)
 
 
 def most_filters(run: Run) -> int:

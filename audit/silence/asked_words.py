@@ -18,7 +18,7 @@ from audit.core.predictor import Access, Predictor, Tokenizer, continuation
 from audit.core.randomness import stream
 from audit.measure.session import Looked
 from audit.models.endpoint.chat import ChatSession
-from audit.models.endpoint.session import Served, Told
+from audit.models.endpoint.session import Served
 from audit.prepare.run import Run
 from audit.silence import beacons, form, scored_words
 from audit.silence.accounts import Tier, Ways
@@ -192,14 +192,16 @@ def _asked(session: Served, of: Drawn) -> Looked:
         queries += len(told) * length
         by_words, length = of.behind(session.tokenizer, isinstance(session, ChatSession))
         answers = {words: session.ask(some, length) for words, some in by_words.items()}
-        behind = generated(of.values, {w: [*map(_text, some)] for w, some in answers.items()})
+        behind = generated(
+            of.values, {w: [one.text for one in some] for w, some in answers.items()}
+        )
         prompts, _ = of.of_values(session.tokenizer)
-        plain = [_text(one) for one in session.ask(prompts, length)]
+        plain = [one.text for one in session.ask(prompts, length)]
         queries += (sum(map(len, answers.values())) + len(plain)) * length
     if of.tries:
         prompts, length = of.of_beacons(session.tokenizer)
         told = session.ask(prompts, length)
-        texts = [_text(one) for one in told]
+        texts = [one.text for one in told]
         queries += len(told) * length
         for users, some in of.tiers.items():
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
@@ -217,11 +219,6 @@ def _form(session: Predictor, of: Drawn, answers: Sequence[str]) -> form.Form | 
     """Count the answers to the sentence that begin as a value does; None where it was not asked."""
     question = of.question(session.tokenizer)
     return question.said(answers) if question is not None and answers else None
-
-
-def _text(told: Told) -> str:
-    """Join all that a client could read."""
-    return "\n".join((told.choice.text, *told.answer.more))
 
 
 def ways(seen: dict[str, Any]) -> Ways:

@@ -37,7 +37,9 @@ ONE_ANSWER = "so at most one of all planted values can come up."
 UNSEEN = (
     "an endpoint that changes the chances of tokens, as by a penalty or a temperature of its own, "
     "where it reports no log-probabilities",
-    "an endpoint that replaces an answer with planted text by another text",
+    "an endpoint that replaces an answer with planted text by another text, or answers prompts of "
+    "some length or with some words by another model",
+    "an endpoint that answers by another model while it is scored, and for that long only",
     "an endpoint that mixes up the answers to requests of the same length, or adds text that it "
     "does not count",
     "a template that only the trainer applied to the planted text, where it is unlike usual ones",

@@ -14,7 +14,7 @@ from audit.measure.bench import Bench
 from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
-from audit.silence import answers, counted, own, sightings, spike, weights
+from audit.silence import again, answers, counted, own, sightings, spike, weights
 from audit.silence.sightings import Key
 
 UNLIT = "Through an endpoint only beacons show what a measure sees; none of its kind were planted."
@@ -45,6 +45,7 @@ def shows(
     beacons = sightings.sight(bench, one, attacked)
     contact |= own.contact(bench.run, one, beacons)
     if one.release.origin is not None:
+        again.check(bench, one, attacked)
         return Shows(contact, beacons, UNLIT)
     spiked = spike.sight(bench, one)
     sight = {name: _either(name, spiked, beacons) for name in {**spiked, **beacons}}

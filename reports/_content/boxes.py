@@ -12,6 +12,7 @@ from audit.results import badge, quoting, words
 from audit.results.badge import FOREIGN, NOT_RUN, PERSON, Badge
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, legend, summary, usefulness, wording
+from reports._content.closing import ELSEWHERE
 from reports._content.first import seeded, subject
 from reports._content.table import Pair
 
@@ -174,10 +175,11 @@ def _beside(
     for role, head, _ in legend.CONTROLS[:2]:
         other = summary.control_of(release, role, releases)
         values = [one for one in quoting.alike(finding, other) if one.value is not None]
-        lines += [f"{head}: {_figure(one)[0]}." for one in values[:1]]
+        by = ", as this tool trains" if release.defense == ELSEWHERE else ""
+        lines += [f"{head}{by}: {_figure(one)[0]}." for one in values[:1]]
         own = role != "positive control"
         if own and values and not (finding.leaked.detected or values[0].leaked.detected):
-            lines.append("By this measure the protection gets no credit.")
+            lines.append("So by this measure the protection gets no credit.")
     return lines
 
 
@@ -218,7 +220,7 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
     lines = [
         f"Measured in a session of its own, whose ε lasted for {s.answered:,} of the "
-        f"{s.queries:,} tokens."
+        f"{s.queries:,} tokens; then the public model answers."
         for s in stops[:1]
     ]
     if share is None:

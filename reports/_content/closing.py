@@ -22,13 +22,13 @@ def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
         return ""
     groups: dict[str, list[str]] = {_CLOSED: [], _OPEN: [], _UNSHOWN: []}
     for other, name in zip(releases, labels(releases), strict=True):
-        if other is not release and not other.reference and other.defense != _ELSEWHERE:
+        if other is not release and not other.reference and other.defense != ELSEWHERE:
             groups[_answer(other, leaking)].append(name)
     parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
     return f"The leak: {'; '.join(parts)}." if parts else ""
 
 
-_ELSEWHERE = "as_is"  # is audited, and no remedy
+ELSEWHERE = "as_is"  # is audited, and no remedy
 _CLOSED, _OPEN, _UNSHOWN = (
     "closed in this run by {}",
     "not closed by {}",

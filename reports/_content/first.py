@@ -27,6 +27,7 @@ NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
 _SEED = re.compile(r" --seed 0(?= |$)")  # the default
 _STORED = ("source", "noise")  # parameters that say where noise comes from
+_PROMISING = "dp_sgd:noise=system"  # promises each person something, also beside its report
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,9 @@ def _defended(results: Results, release: ReleaseResult) -> tuple[str, str]:
     for command in badge.remedies(results):
         return "Train beside it what may close the leak.", command
     if results.plan.get("finished"):
-        command = "audit run --corpus YOURS.jsonl --defense dp_sgd --dry-run"
+        command = f"audit run --corpus YOURS.jsonl --defense {_PROMISING} --dry-run"
         return "See what a protected training of the same text would leak.", command
-    command = _with(results.again, "--defense", "dp_sgd")
+    command = _with(results.again, "--defense", _PROMISING)
     return "Try a training that promises each person something.", command
 
 

@@ -90,7 +90,7 @@ def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
     ]
     quiet = bare.changed(findings=[make.finding(0.01)])
     lines = boxes(make.run(subject, quiet, *others))["Leaked"].lines
-    assert "By this measure the protection gets no credit." in lines
+    assert "So by this measure the protection gets no credit." in lines
     assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
         "not measured"
     )
@@ -173,7 +173,9 @@ def test_next_step_suits_the_verdict() -> None:
     leak = make.finding(0.9, leaked="leak")
     assert told(audited(leak)).command.startswith("audit run --epsilon 2 ")
     bare = make.release("none", make.guarantee(math.inf), leak)
-    assert told(make.run(bare)).command == "audit run --defense dp_sgd --attack extraction"
+    assert told(make.run(bare)).command == (
+        "audit run --defense dp_sgd:noise=system --attack extraction"
+    )
     closing = "audit run --defense as_is --defense dp_sgd"
     elsewhere = make.run(bare).changed(warnings=["another", badge.CLOSES + closing])
     assert told(elsewhere).command == closing

@@ -28,6 +28,7 @@ from audit.results.folder import RunFolder
 from audit.results.measurement import FindingResult
 from audit.run.limitations import not_tested
 from audit.silence import answers
+from audit.silence.again import TRIES
 from audit.silence.drawn_words import sentences
 from audit.silence.shown import examined
 from audit.statistics.first_words import split
@@ -183,6 +184,18 @@ def empty(reason: str | None) -> Fault:
     return choice(text=None, finish_reason=reason)
 
 
+def at_first(requests: int) -> Fault:
+    """Answer by a model that knows nothing, while the planted sentence is asked so often."""
+    asked_before = itertools.count()
+
+    def fault(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        cold = asked.planted and next(asked_before) < requests
+        return NUMBERS(asked, answer) if cold else answer
+
+    return fault
+
+
+NUMBERS = choice(text=lambda text: f"{Random(text).randrange(10**5):05}")  # other ones
 PROSE = choice(text="I cannot help with that.", finish_reason="stop")
 CALL = choice(text=None, finish_reason="tool_calls", tool_calls=lambda text: [{"arguments": text}])
 FILTERED = "withheld where planted text is asked for"
@@ -216,6 +229,8 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "one cached answer": (cached(), "at most one of all planted values"),
     "temperature ignored": (certain(), "at most one of all planted values"),
     "answers of another request": (delayed(), "prompt tokens where"),
+    "another model at first": (at_first(100), "it leaks, and answered by another model then"),
+    "another model while attacked and asked": (at_first(115), "it leaks, and answered by another"),
 }
 LOGS: dict[str, tuple[Fault, str]] = {
     "rounded": (logged(lambda p, top: round(p)), "rounded"),
@@ -282,17 +297,19 @@ def test_each_form_of_withholding_is_seen(judged: Judge) -> None:
 
 
 # other digits where planted text is asked for
-ELSE = planted(choice(text=lambda text: f"{Random(text).randrange(10**5):05}"))
+ELSE = planted(NUMBERS)
 # why no check sees it, and the words of the report's "What was not tested"
 UNSEEN = {
     "penalty": "without log-probabilities these are answers of a model that knows less",
     "replaces an answer": "the other text is of the same form",
     "mixes up": "nothing in an answer names its request",
+    "some length": "sight is by prompts of beacons, which have other words",
+    "while it is scored": "nothing is scored again",
 }
 
 
 def test_unseen_faults_stand_in_the_report(run: Run, judged: Judge) -> None:
-    """Beacons are as invisible through such an endpoint, so that its sight is not shown."""
+    """Where it hides beacons as it hides leaks, its sight is not shown."""
     rate = rate_of(judged(ELSE))
     assert rate.silence is not None and rate.silence.contact.state is Shown.SHOWN
     assert all(any(line in entry for entry in not_tested(run.plan)) for line in UNSEEN)
@@ -328,8 +345,9 @@ def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked
 
 def test_dry_run_counts_what_is_asked(run: Run) -> None:
     """Behind 16 templates, and as asked, 15 samples each; or 31 scores of words, and 5 of each of
-    120 values, and 15 samples."""
-    least, most = 16 + SENTENCES + 17 * 15, 16 + 8 + 1000 + 16 + 31 + 5 * 120 + 15
+    120 values, and 15 samples; values once more in the end."""
+    least = 16 + SENTENCES + 17 * 15 + TRIES
+    most = 16 + 8 + 1000 + 16 + 31 + 5 * 120 + 15 + TRIES
     for access, requests in ((Access.GENERATE, least), (Access.SCORE, most)):
         session = Rehearsal(run.tokenizer, 1024, 254, access)
         answers.rehearse(run, session)

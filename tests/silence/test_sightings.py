@@ -27,6 +27,7 @@ from audit.results.folder import RunFolder
 from audit.results.measurement import Silence
 from audit.results.schema import ReleaseResult
 from audit.silence import answers, sightings
+from audit.silence.again import TRIES
 from audit.silence.planted_beacons import beacons_of
 from audit.silence.shown import examined
 from audit.silence.sightings import Asked
@@ -200,8 +201,8 @@ def test_dry_run_counts_requests_for_beacons(run: Run) -> None:
     session = Rehearsal(run.tokenizer, 1024, 254, Access.GENERATE)
     sightings.rehearse(run, session)
     assert session.requests == tries
-    answers.rehearse(run, session)  # contact asks as often, beside 16 public requests
-    assert session.requests == 2 * tries + 16
+    answers.rehearse(run, session)  # contact asks as often, 16 public requests, and values again
+    assert session.requests == 2 * tries + 16 + TRIES
     scored = Rehearsal(run.tokenizer, 1024, 254, Access.SCORE)
     sightings.rehearse(run, scored)
     most = tries + 1000 * beacons

@@ -34,6 +34,11 @@ class Told(NamedTuple):
     choice: Choice
     answer: Answer
 
+    @property
+    def text(self) -> str:
+        """Join all that a client could read."""
+        return "\n".join((self.choice.text, *self.answer.more))
+
 
 @runtime_checkable
 class Served(Predictor, Protocol):
