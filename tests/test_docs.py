@@ -93,6 +93,7 @@ def test_plans_of_pages_hold_known_settings(tmp_path: Path) -> None:
 OF_THE_MACHINE = r"\b[0-9a-f]{8,12}\b|\d{4}-\d\d-\d\d-|on \w+$|(?<=^expected: ).*"
 
 
+@pytest.mark.slow
 def test_the_tutorial_shows_what_a_dry_run_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

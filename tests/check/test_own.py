@@ -82,6 +82,7 @@ def test_a_learning_rate_moves_the_parameters() -> None:
 SMALL = Claim(sampling_probability=0.1, steps=30)
 
 
+@pytest.mark.slow
 def test_a_short_examination_passes() -> None:
     examined = examine("own", SMALL)
     assert examined.failed == ()

@@ -24,6 +24,7 @@ print(torch.get_num_threads(), resident() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other allocators are left as they are")
 def test_freed_tensors_are_given_back() -> None:
     ran = subprocess.run(

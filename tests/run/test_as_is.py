@@ -175,6 +175,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 UNTRAINED = "The audited model answers exactly as its base, so no planted text reached its weights."
 
 
+@pytest.mark.slow
 def test_a_model_that_never_left_its_base_earns_no_silence(
     made: Made, plan: Path, audit: Audit, tmp_path: Path
 ) -> None:
@@ -267,6 +268,7 @@ def test_what_was_dropped_is_not_safe_beside_references_either(
     assert leaked(document, "span_ez_auc", "none")  # it was trained here, on all of them
 
 
+@pytest.mark.slow
 def test_a_corpus_that_others_changed_shows_nothing_where_the_training_was_not_seen(
     made: Made, audit: Audit, tmp_path: Path
 ) -> None:

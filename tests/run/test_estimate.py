@@ -256,6 +256,7 @@ def cost(run: Run) -> Cost:
     return first_steps.cost_of(run.wanted[0], run.tokenizer)
 
 
+@pytest.mark.slow
 def test_first_steps_tell_what_a_training_takes(tmp_path: Path) -> None:
     """What has adapters keeps no moments of its base; times differ on a busy machine."""
     plain, private, low = (

@@ -67,6 +67,7 @@ def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("copies", "unit", "word"),
     [(1, "record", "refuted"), pytest.param(1, "user", "refuted", marks=pytest.mark.full),

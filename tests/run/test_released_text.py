@@ -343,6 +343,7 @@ def audited(planted: Path, texts: str | Path, out: Path, **more: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_planted_values_in_them_are_found(planted: Path, tmp_path: Path) -> None:
     results = audited(planted, "leaky.jsonl", tmp_path / "out", corpus=planted / "p.jsonl")
     named = {release.defense: release for release in results.releases}

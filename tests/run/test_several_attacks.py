@@ -96,6 +96,7 @@ def of_extraction(release: ReleaseResult) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["first", pytest.param("last", marks=pytest.mark.full)])
 def test_an_attack_beside_another_changes_no_number_of_it(
     ran: Callable[..., Results], order: str

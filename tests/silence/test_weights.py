@@ -93,6 +93,7 @@ def few_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "MOST", 1_999)
 
 
+@pytest.mark.slow
 def test_memorised_model_shows_its_sentences(
     made: Any, memorised: CausalLM, base: CausalLM, look: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ def with_beacons(manifest: Manifest, learnt: bool) -> Manifest:
     return replace(manifest, secrets=(*codes,), sentences=sentences, stems={}, beacons=beacons)
 
 
+@pytest.mark.slow
 def test_beacons_beside_the_sentence_need_a_file(
     made: Any, memorised: CausalLM, base: CausalLM
 ) -> None:

@@ -658,6 +658,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_results(
     assert comparable(folder) == comparable(done)
 
 
+@pytest.mark.slow
 def test_a_dry_run_prints_the_grid_and_the_trainings_it_shares(tmp_path: Path) -> None:
     ran = finish(tmp_path / "dry", "--dry-run")
     assert ran.returncode == 0, ran.stderr
