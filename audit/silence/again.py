@@ -60,8 +60,8 @@ def _compare(bench: Bench, one: Audited, each: Attacked, evidence: Hits) -> None
             f"{one.release.endpoint.url}: asked again at the end, it gives away planted values of "
             f"kind {evidence.kind} ({seen['held']} in {seen['n']} answers), and not when it "
             f"was attacked ({len(came_up.intersection(secrets))} in {len(evidence.found)}): it "
-            "leaks, and answered by another model then; once it serves the model that is meant, "
-            "audit it again with another --output"
+            "leaks, and answered by another model then, or it was chance; once it serves the model "
+            "that is meant, audit it with another --output, and ask more often (generations=N)"
         )
 
 

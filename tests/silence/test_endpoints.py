@@ -229,7 +229,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "one cached answer": (cached(), "at most one of all planted values"),
     "temperature ignored": (certain(), "at most one of all planted values"),
     "answers of another request": (delayed(), "prompt tokens where"),
-    "another model at first": (at_first(100), "it leaks, and answered by another model then"),
+    "another model at first": (at_first(100), "it leaks, and answered by another model"),
     "another model while attacked and asked": (at_first(115), "it leaks, and answered by another"),
 }
 LOGS: dict[str, tuple[Fault, str]] = {
