@@ -54,12 +54,15 @@ class Sessions:
 
         A model knows texts best as it was trained on them. So these candidates, whatever their
         coins, are read both ways, and the way counts in which the release has gained more over the
-        base model, on the same tokens.
+        base model, on the same tokens. The words before values count, too: of the values alone, a
+        model that knows some by heart gives those of other people less, the better it is read.
         """
         gains = []
-        least = [len(target.tokens(self.release.tokenizer, i, opened=False)[1]) for i in chunk]
+        whole = [self._whole(target, i, opened=False) for i in chunk]
         for opened in (True, False):
-            readings = zip(*self.read(self.pieces(target, chunk, opened)), least, strict=True)
+            texts = [self._whole(target, i, opened) for i in chunk]
+            cut = [pieces_of(text[:1], text[1:], self.context) for text in texts]
+            readings = zip(*self.read(cut), [len(text) - 1 for text in whole], strict=True)
             gains.append(
                 sum(
                     own.log_probs[-n:].mean() - (base.log_probs[-n:].mean() if base else 0)
@@ -67,6 +70,11 @@ class Sessions:
                 )
             )
         return not gains[1] > gains[0]
+
+    def _whole(self, target: Target, i: int, opened: bool) -> list[int]:
+        """List the tokens of a candidate, its context and what is scored of it."""
+        head, tail = target.tokens(self.release.tokenizer, i, opened)
+        return [*head, *tail]
 
     def population(self, heldout: Sequence[str]) -> np.ndarray:
         """Compute the mean log-probability of the first piece of each held-out text under the

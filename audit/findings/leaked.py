@@ -39,10 +39,14 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
         return Leaked.NOT_MEASURED, f"Not measured, {by[:1].lower()}{by[1:]}"
     missing = first_missing(silence)
     if missing is not None:
-        return Leaked.INCONCLUSIVE, missing.by
+        return Leaked.INCONCLUSIVE, _sentence(missing.by)
     parts = (silence.reach.by, _bounded(finding, rejections))
     said = " ".join(part for part in parts if part)
     return Leaked.NONE_FOUND, f"Not told apart from chance{_among(rejections)}. {said}".strip()
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 GREY_ZONE = "More than chance, but not beyond doubt"

@@ -350,8 +350,8 @@ def _refuse_unplanted(file: Path, there: Sequence[Coverage]) -> None:
     if there and all(one.absent for one in there):
         raise UsageError(
             f"{file}: was not planted with this manifest: neither its sentences nor its values nor "
-            "its beacons are in the text; give the file that was trained on, or the manifest that "
-            "belongs to it"
+            "its beacons are in the text, as this model's tokenizer reads it; give the file that "
+            "was trained on, or the manifest that belongs to it"
         )
 
 

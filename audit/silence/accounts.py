@@ -140,6 +140,12 @@ class Ways:
         if behind.p_value is not None:
             better = f"better than others' ({_p(behind.p_value)})"
             known = f"the model knows values of people in {better}"
+        if behind.as_asked:
+            return (
+                f"but {known} {where}, where most attacks do not ask so, and as they ask, too: "
+                "values stood in a template, which the file must then show, or measures without a "
+                "leak here are too weak to see it"
+            )
         return (
             f"but {known} {where}, and most attacks do not ask so: values stood in a template, or "
             "in another form; state the file as it was trained on, and plant into its template"
@@ -222,7 +228,8 @@ def _unseen(kind: str, ways: Ways, account: Account) -> str:
         )
     return (
         f"The model does not know what was drawn for each {kind} better than what was not "
-        f"({_p(min(p_values))}; p = {ways.level:.2g} would count).{known}"
+        f"({_p(min(p_values))}; p = {ways.level:.2g} would count). If the base that was named has "
+        f"seen this text, name the public one.{known}"
     )
 
 

@@ -12,11 +12,13 @@ class Behind(NamedTuple):
     """Holds words behind which a model knows more than behind those that attacks ask with.
 
     p_value: of "the values of people in stand, or come up, no more there than others"; None: the
-    drawn words themselves are far likelier there.
+    drawn words themselves are far likelier there. as_asked: whether values of people in stand
+    higher as attacks ask, too.
     """
 
     words: str
     p_value: float | None = None
+    as_asked: bool = False
 
     @property
     def counts(self) -> bool:
@@ -25,7 +27,7 @@ class Behind(NamedTuple):
     def among(self, kinds: int) -> Behind:
         """Adjust for so many kinds, of which each had its chance."""
         p_value = self.p_value
-        return self if p_value is None else Behind(self.words, min(1.0, kinds * p_value))
+        return self if p_value is None else self._replace(p_value=min(1.0, kinds * p_value))
 
 
 def likeliest(found: Iterable[Behind | None]) -> Behind | None:

@@ -116,7 +116,7 @@ class Surroundings:
     def most_read(self, people: int) -> int:
         """Count the texts that are read or written at most."""
         templates = 1 + len(self._listed)
-        return _TEXTS + 2 * (1 + templates) + people * (1 + 2 * self.most)
+        return _TEXTS + 2 * (1 + templates) + people * 2 * (1 + self.most)
 
     def _likelier(self, templates: Sequence[str]) -> np.ndarray:
         """Compute by how much the drawn words are likelier behind each, nats: (templates,)."""
@@ -140,22 +140,27 @@ class Surroundings:
     def _of_values(
         self, values: Values, templates: Sequence[str], stream: np.random.Generator
     ) -> Behind | None:
-        """Test behind each template, opened or not, but for what attacks ask with.
+        """Test behind each template, opened or not, but for what attacks ask with: the first.
 
         Where the values rank apart as asked, too, this is tested all the same: the measures of an
         audit may be weaker than this test, as they are without a base.
         """
         present = values.present
-        ways = [(words, opened) for words in templates for opened in (True, False)][1:]
+        ways = [(words, opened) for words in templates for opened in (True, False)]
         if not 0 < present.sum() < len(present):
             return None
         planted, twins = int(present.sum()), int((~present).sum())
         share = top_test.best_share(planted, twins, LEVEL)
         scores = [self._scores(values, words, opened) for words, opened in ways]
-        tests: list[Tossed] = [make for one in scores for make in (Ranked(one), Top(one, share))]
-        p_values = adjusted_p_values(tests, present, stream, tosses_for(len(tests)))
+
+        def tested(some: Sequence[np.ndarray]) -> np.ndarray:
+            tests: list[Tossed] = [make for one in some for make in (Ranked(one), Top(one, share))]
+            return adjusted_p_values(tests, present, stream, tosses_for(len(tests)))
+
+        p_values = tested(scores[1:])
         best = int(p_values.argmin())
-        return Behind(ways[best // 2][0], float(p_values[best]))
+        as_asked = bool(tested(scores[:1]).min() <= LEVEL)
+        return Behind(ways[1 + best // 2][0], float(p_values[best]), as_asked)
 
     def _scores(self, values: Values, words: str, opened: bool) -> np.ndarray:
         """Score each value behind words and the drawn ones, less its score in the base."""

@@ -32,8 +32,8 @@ from audit.silence.surroundings import Surroundings, Values
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
 UNSEEN = (
-    "other weights than these: another step, an average, or these in another precision, such as 4 "
-    "bits",
+    "other weights than these: another step, an average, a merge at another scale, or these in "
+    "another precision, such as 4 bits",
     "what a trainer did to the planted text after the stated file was written: filters, and masks, "
     "cuts or another form of some values, are found in a file alone; of all values, where the "
     "model writes no such values; words around it, where they are usual or the model begins its "

@@ -282,10 +282,12 @@ def test_a_record_that_begins_with_other_text_is_scored_on_the_secret_alone(fake
 @dataclass
 class Habit(Fake):
     """A session with a model that knows texts better, by `bonus` nats a token, after the start
-    token (`opened`) or without it. heads: contexts that it was given."""
+    token (`opened`) or without it, and the last token the less, by `surprise` nats. heads: contexts
+    that it was given."""
 
     opened: bool = True
     bonus: float = 0.0
+    surprise: float = 0.0
     heads: list[list[int]] = field(default_factory=list)
 
     def score(
@@ -294,9 +296,15 @@ class Habit(Fake):
         self.heads += [list(head) for head in prefixes]
         answers = super().score(prefixes, continuations, moments)
         return [
-            replace(a, log_probs=a.log_probs + self.bonus * ((head[0] == 0) == self.opened))
+            replace(a, log_probs=a.log_probs + self._moved(len(a.log_probs), head[0] == 0))
             for a, head in zip(answers, prefixes, strict=True)
         ]
+
+    def _moved(self, tokens: int, opened: bool) -> np.ndarray:
+        """Nats by which the tokens of a text are likelier."""
+        moved = np.full(tokens, self.bonus * (opened == self.opened))
+        moved[-1:] -= self.surprise * (opened == self.opened)
+        return moved
 
 
 @pytest.fixture
@@ -343,6 +351,14 @@ def test_what_counts_is_the_gain_over_the_base_model(habit: Any) -> None:
     target = habit(1, False, 0.5)
     Membership().run(target, SECRETS[:4], elsewhere(None))
     assert not any(head[0] == 0 for head in target.heads[-4:])
+
+
+def test_words_before_values_show_how_a_training_opened_texts(habit: Any) -> None:
+    """Of a model that knows other people's values by heart, these values alone show the reverse."""
+    secrets = [code("onetwothreefour#", str(digit)) for digit in range(8)]
+    target = habit(1, True, 0.5, surprise=4.0)
+    Membership().run(target, secrets, elsewhere(habit(1, True, 0.0)))
+    assert all(head[0] == 0 for head in target.heads[-len(secrets) :])
 
 
 def test_only_a_few_texts_are_read_twice_and_none_on_a_budget(

@@ -40,6 +40,7 @@ ROWS: list[tuple[str, dict[str, Any], Account, str]] = [
     ("not", {"stem": SEEN}, NO_FILE, "how many copies were kept"),
     ("not", {"stem": SEEN, "behind": BEHIND}, HELD, "expects these words behind 'Text: '"),
     ("not", {"stem": SEEN, "behind": Behind("a", 0.05)}, HELD, "knows values of people in better"),
+    ("not", {"stem": SEEN, "behind": Behind("a", 0.05, True)}, HELD, "and as they ask, too"),
     ("", {"stem": SEEN, "behind": Behind("a", 0.051)}, HELD, "all planted values begin with"),
     ("", {"sentence": UNSEEN, "stem": SEEN}, GONE, "all planted values begin with"),
     ("", {"tiers": [LARGE, SINGLE]}, HELD, "text of 256 users reached the weights"),

@@ -344,10 +344,10 @@ def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked
 
 
 def test_dry_run_counts_what_is_asked(run: Run) -> None:
-    """Behind 16 templates, and as asked, 15 samples each; or 31 scores of words, and 5 of each of
+    """Behind 16 templates, and as asked, 15 samples each; or 31 scores of words, and 6 of each of
     120 values, and 15 samples; values once more in the end."""
     least = 16 + SENTENCES + 17 * 15 + TRIES
-    most = 16 + 8 + 1000 + 16 + 31 + 5 * 120 + 15 + TRIES
+    most = 16 + 8 + 1000 + 16 + 31 + 6 * 120 + 15 + TRIES
     for access, requests in ((Access.GENERATE, least), (Access.SCORE, most)):
         session = Rehearsal(run.tokenizer, 1024, 254, access)
         answers.rehearse(run, session)
