@@ -58,11 +58,11 @@ class Sessions:
         model that knows some by heart gives those of other people less, the better it is read.
         """
         gains = []
-        whole = [self._whole(target, i, opened=False) for i in chunk]
-        for opened in (True, False):
-            texts = [self._whole(target, i, opened) for i in chunk]
+        both = [[self._whole(target, i, opened) for i in chunk] for opened in (True, False)]
+        least = [len(text) - 1 for text in both[1]]
+        for texts in both:
             cut = [pieces_of(text[:1], text[1:], self.context) for text in texts]
-            readings = zip(*self.read(cut), [len(text) - 1 for text in whole], strict=True)
+            readings = zip(*self.read(cut), least, strict=True)
             gains.append(
                 sum(
                     own.log_probs[-n:].mean() - (base.log_probs[-n:].mean() if base else 0)

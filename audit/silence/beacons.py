@@ -81,14 +81,18 @@ def generated(users: int, values: Sequence[str], space: Space, texts: Iterable[s
 
 
 def hit(users: int, hits: int, beacons: int, tried: int, space: Space) -> Sighting:
-    """Test the beacons of one tier, of which `hits` are among `tried` different values of a space.
+    """Test the beacons of one tier, of which `hits` are among `tried` different values."""
+    what = f"{hits} of {count(beacons, 'value')} that {users:,} users wrote"
+    return Sighting(users, by_chance(hits, beacons, tried, space), f"finds {what}")
 
-    Of D values that do not depend on it, one is a given beacon's with probability D/S.
+
+def by_chance(hits: int, planted: int, tried: int, space: Space) -> float:
+    """Bound the chance that so many planted values are among `tried` different ones of a space.
+
+    Of D values that do not depend on it, one is a given planted one with probability D/S.
     """
     chance = min(1.0, tried / space.size)
-    p_value = min(1.0, math.comb(beacons, hits) * chance**hits)
-    what = f"{hits} of {count(beacons, 'value')} that {users:,} users wrote"
-    return Sighting(users, p_value, f"finds {what}")
+    return min(1.0, math.comb(planted, hits) * chance**hits)
 
 
 def values_in(space: Space, texts: Iterable[str]) -> set[str]:
