@@ -93,7 +93,7 @@ class CausalLM:
         self, head: Head, vectors: torch.Tensor, use: Callable[[torch.Tensor, slice], R]
     ) -> list[R]:
         """Use the distributions after vectors, (n, d), few at a time."""
-        some, used = head.at_once(), []
+        some, used = head.at_once, []
         with head.ready():
             for first in range(0, len(vectors), some):
                 at = slice(first, min(first + some, len(vectors)))

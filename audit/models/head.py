@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,10 +28,15 @@ _known: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Head:
-    """The layers that a causal model has after its trunk, scaled or capped logits included."""
+    """The layers that a causal model has after its trunk, scaled or capped logits included.
+
+    by_rows: whether a row's positions are to stay together: a head that is trained is recorded
+        while it reads them.
+    """
 
     model: Any
     trunk: Any
+    by_rows: bool = False
 
     def vectors(self, **read: Any) -> Tensor:
         """Compute the trunk's vectors, (n, T, d), from the arguments of the model."""
@@ -59,9 +64,10 @@ class Head:
         with in_float32(self.model.get_output_embeddings()):
             yield
 
-    def at_once(self, rows: int = 1) -> int:
-        """Count the positions of each of `rows` rows whose logits are made at once."""
-        return max(1, AT_ONCE // (rows * int(self.model.config.vocab_size)))
+    @property
+    def at_once(self) -> int:
+        """Count the positions whose logits are made at once."""
+        return max(1, AT_ONCE // int(self.model.config.vocab_size))
 
 
 def head_for(model: Any, positions: int) -> Head | None:
@@ -80,7 +86,7 @@ def head_for(model: Any, positions: int) -> Head | None:
     head = Head(inner, trunk)
     if inner not in _known:
         _known[inner] = _is_whole(head)
-    return head if _known[inner] else None
+    return replace(head, by_rows=bool(head.parameters)) if _known[inner] else None
 
 
 def _is_whole(head: Head) -> bool:

@@ -26,15 +26,6 @@ def loss_and_gradient(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple
     return losses, gradient.view_as(logits)
 
 
-def weighted(weights: Tensor) -> Tensor:
-    """List the positions of each row that have a weight: indices, (n, most), ascending.
-
-    A row with fewer lists some of its positions of weight 0 after them.
-    """
-    most = int((weights != 0).sum(dim=1).max())
-    return (weights == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-
-
 def in_parts(
     head: Head, vectors: Tensor, targets: Tensor, weights: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
@@ -44,31 +35,44 @@ def in_parts(
     Returns the gradients with respect to the vectors and to each of `head.parameters`.
     """
     parameters = head.parameters
-    losses, moves = _zeros(vectors), torch.zeros_like(vectors)
+    losses, moves = _zeros(weights, vectors), torch.zeros_like(vectors)
     sums = [torch.zeros_like(parameter) for parameter in parameters]
     with head.ready(), torch.enable_grad():
-        for places in torch.split(weighted(weights), head.at_once(len(vectors)), dim=1):
-            wide = places[:, :, None].expand(-1, -1, vectors.shape[2])
-            some = vectors.detach().gather(1, wide).requires_grad_()
+        for places in _weighted(head, weights):
+            some = vectors.detach()[places].requires_grad_()
             logits = head.logits(some)
             exact = logits.detach() if logits.dtype == torch.float64 else logits.detach().float()
-            lost, outer = loss_and_gradient(
-                exact, targets.gather(1, places), weights.gather(1, places)
-            )
-            losses += lost.sum(dim=1)
+            lost, outer = loss_and_gradient(exact, targets[places], weights[places])
+            losses[places] = lost
             of_vectors, *of_parameters = torch.autograd.grad(
                 logits, [some, *parameters], outer.to(logits.dtype)
             )
-            moves.scatter_(1, wide, of_vectors)
+            moves[places] = of_vectors
             for total, part in zip(sums, of_parameters, strict=True):
                 total += part
-    return losses, [moves, *sums]
+    return losses.sum(dim=1), [moves, *sums]
 
 
-def _zeros(vectors: Tensor) -> Tensor:
-    """Make a loss of 0 for each row, in float32 at least."""
+def _weighted(head: Head, weights: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """List the positions that have a weight, as many at a time as the head takes.
+
+    weights: (n, T). Returns indices (rows, columns) of shape (1, some). By rows they have shape
+    (n, some), and a row with fewer lists some of its positions of weight 0 after them.
+    """
+    if not head.by_rows:
+        parts = torch.split(weights.nonzero(), head.at_once)
+        return [(part[None, :, 0], part[None, :, 1]) for part in parts if len(part)]
+    most = int((weights != 0).sum(dim=1).max())
+    places = (weights == 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+    rows = torch.arange(len(weights), device=weights.device)[:, None]
+    parts = torch.split(places, max(1, head.at_once // len(weights)), dim=1)
+    return [(rows.expand_as(part), part) for part in parts if part.numel()]
+
+
+def _zeros(weights: Tensor, vectors: Tensor) -> Tensor:
+    """Make a loss of 0 for each position, in float32 at least."""
     exact = torch.promote_types(vectors.dtype, torch.float32)
-    return torch.zeros(len(vectors), dtype=exact, device=vectors.device)
+    return torch.zeros(weights.shape, dtype=exact, device=vectors.device)
 
 
 class _Known(torch.autograd.Function):
@@ -103,14 +107,13 @@ def head_loss(head: Head, vectors: Tensor, targets: Tensor, weights: Tensor) -> 
 
 
 def _without_gradients(head: Head, vectors: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    losses = _zeros(vectors)
+    losses = _zeros(weights, vectors)
     with head.ready():
-        for places in torch.split(weighted(weights), head.at_once(len(vectors)), dim=1):
-            wide = places[:, :, None].expand(-1, -1, vectors.shape[2])
-            logits = head.logits(vectors.gather(1, wide))
+        for places in _weighted(head, weights):
+            logits = head.logits(vectors[places])
             log_p = logits.log_softmax(
                 dim=2, dtype=torch.promote_types(logits.dtype, torch.float32)
             )
-            chosen = log_p.gather(2, targets.gather(1, places)[:, :, None])[:, :, 0]
-            losses -= (chosen * weights.gather(1, places)).sum(dim=1)
-    return losses
+            chosen = log_p.gather(2, targets[places][:, :, None])[:, :, 0]
+            losses[places] = -chosen * weights[places]
+    return losses.sum(dim=1)

@@ -372,6 +372,24 @@ def test_a_head_in_parts_is_the_definition(form: str, monkeypatch: pytest.Monkey
     assert seen and max(seen) <= 18  # one of each row, at least
 
 
+def test_frozen_head_computes_weighted_positions_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One long row among short and empty ones: no other row is computed to its width."""
+    model, batch = FORMS["LoRA in Linear"](), batch_of(EXAMPLES)
+    monkeypatch.setattr(head, "AT_ONCE", 6 * VOCABULARY)
+    assert head.head_for(model, 7) is not None  # tried, once
+    seen: list[int] = []
+    real = head.Head.logits
+
+    def watched(self: head.Head, vectors: torch.Tensor) -> torch.Tensor:
+        seen.append(vectors.shape[0] * vectors.shape[1])
+        return real(self, vectors)
+
+    monkeypatch.setattr(head.Head, "logits", watched)
+    clipped_gradients(model, batch, 0.5)
+    assert sum(seen) == int((batch.weights != 0).sum()) < batch.weights.numel() / 2
+    assert max(seen) == 6
+
+
 def apart(examples: Sequence[Rows], border: int) -> Batch:
     """The rows of each example in two blocks, by their width; a missing one weighs nothing."""
     narrow = [[r for r in rows if len(r[1]) <= border] or [SILENT] for rows in examples]
