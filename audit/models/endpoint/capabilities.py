@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from audit.core.digest import digest_of_json
@@ -16,7 +17,7 @@ from audit.models.endpoint.wire_format import Choice, choice_of, same_tokens
 T = TypeVar("T")
 
 _USED = ("choices", "usage", "model", "system_fingerprint")  # of an answer
-PROBES = 8  # requests at most, until an endpoint's capabilities are known
+PROBES = 14  # requests at most, until an endpoint's capabilities are known
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 # switch off all that cuts or reweights the distribution, in the words of vLLM and of llama.cpp,
 # which has a penalty of another name
@@ -29,6 +30,12 @@ _UNCUT: dict[str, Any] = {
 }
 _IDS: dict[str, Any] = {"return_tokens_as_token_ids": True}
 _LOGGED: dict[str, Any] = {"logprobs": 1}
+# the same for transformers' server, which else writes the likeliest tokens whatever the temperature
+_SAMPLED: dict[str, Any] = {
+    "generation_config": json.dumps({"do_sample": True, "top_k": 0, "repetition_penalty": 1.0}),
+    **_LOGGED,
+}
+_EXTRAS: tuple[dict[str, Any], ...] = ({**_UNCUT, **_IDS, **_LOGGED}, _SAMPLED, _LOGGED, _UNCUT, {})
 _SHORT: dict[str, Any] = {"max_tokens": 1, "seed": 0}
 
 
@@ -38,11 +45,15 @@ class Capabilities:
 
     extras: request fields that it accepts beside the standard ones.
     least: `max_tokens` of a request that only scores: 0, or 1 where the server must generate.
+    by_text: whether it takes prompts as text alone, and no token ids. starts: whether it then sets
+        a start token before a text.
     """
 
     access: Access
     extras: dict[str, Any]
     least: int = 1
+    by_text: bool = False
+    starts: bool = False
 
     @property
     def scoring(self) -> dict[str, Any]:
@@ -104,30 +115,38 @@ def capabilities(client: Client, tokenizer: Tokenizer) -> Capabilities:
     """
     stored = client.memory.recall("ability")
     if stored is not None:
-        return Capabilities(Access(stored["access"]), stored["told"], stored["least"])
+        return Capabilities(**{**stored, "access": Access(stored["access"])})
     ids = [tokenizer.start, *tokenizer.encode(PROBE)]
-    extras, choice = _accepted(client, ids)
-    _check_tokens(client, tokenizer, extras, choice, len(ids))
-    scoring = _scoring(client, tokenizer, extras, ids)
-    result = scoring or Capabilities(Access.GENERATE, extras)
-    # keys of run folders that exist already
-    row = {"access": int(result.access), "told": result.extras, "least": result.least}
-    client.memory.keep("ability", row)
+    by_ids = _accepted(client, [*ids])
+    extras, choice = by_ids or _accepted_text(client)
+    if by_ids:
+        _check_tokens(client, tokenizer, choice, len(ids))
+    starts = _check_text(client, tokenizer, extras)
+    scoring = _scoring(client, tokenizer, extras, ids) if by_ids else None
+    by_text = by_ids is None
+    result = scoring or Capabilities(Access.GENERATE, extras, 1, by_text, by_text and starts)
+    client.memory.keep("ability", {**asdict(result), "access": int(result.access)})
     return result
 
 
-def _accepted(client: Client, ids: Tokens) -> tuple[dict[str, Any], Choice]:
+def _accepted(client: Client, prompt: Tokens | str) -> tuple[dict[str, Any], Choice] | None:
     """Find the largest set of extra fields that the endpoint accepts, and its answer to it."""
-    for extras in ({**_UNCUT, **_IDS, **_LOGGED}, _LOGGED, _UNCUT, {}):
-        choice = client.try_send({"prompt": [*ids], **_SHORT, **extras})
+    for extras in _EXTRAS:
+        choice = client.try_send({"prompt": prompt, **_SHORT, **extras})
         if choice is not None:
             return extras, choice
-    if client.try_send({"prompt": PROBE, **_SHORT}) is not None:
-        raise _wrong_tokenizer(client, "takes text, and refuses the token ids of")
-    client.send([Request({"prompt": PROBE, **_SHORT}, lambda choice: choice)])  # raises its reason
-    raise UsageError(
-        f"{client.endpoint.url}: refused a request and then answered the same one; run again"
-    )
+    return None
+
+
+def _accepted_text(client: Client) -> tuple[dict[str, Any], Choice]:
+    """Do the same with text. Raises UsageError with the server's reason where it is refused."""
+    found = _accepted(client, PROBE)
+    if found is None:
+        client.send([Request({"prompt": PROBE, **_SHORT}, lambda choice: choice)])  # raises it
+        raise UsageError(
+            f"{client.endpoint.url}: refused a request and then answered the same one; run again"
+        )
+    return found
 
 
 def _scoring(
@@ -144,9 +163,7 @@ def _scoring(
     return None
 
 
-def _check_tokens(
-    client: Client, tokenizer: Tokenizer, extras: dict[str, Any], choice: Choice, sent: int
-) -> None:
+def _check_tokens(client: Client, tokenizer: Tokenizer, choice: Choice, sent: int) -> None:
     """Raise UsageError unless the endpoint counts and writes tokens as the tokenizer does."""
     if choice.prompt_tokens not in (None, sent):
         raise _wrong_tokenizer(
@@ -155,13 +172,19 @@ def _check_tokens(
     by_id = {token.id: token for token in choice.tokens if token.id is not None}
     if not same_tokens(tokenizer, [*by_id], [*by_id.values()]):
         raise _wrong_tokenizer(client, "writes its tokens otherwise than")
+
+
+def _check_text(client: Client, tokenizer: Tokenizer, extras: dict[str, Any]) -> bool:
+    """Return whether the endpoint sets a start token before a text.
+
+    Raises UsageError where it reads a text as more or fewer tokens than the tokenizer does.
+    """
     own = len(tokenizer.encode(PROBE))
     text = client.try_send({"prompt": PROBE, **_SHORT, **extras})
-    # the server may add a start token
-    if text is not None and text.prompt_tokens not in (None, own, own + 1):
-        raise _wrong_tokenizer(
-            client, f"reads a text as {text.prompt_tokens} tokens, which is {own} tokens for"
-        )
+    read = None if text is None else text.prompt_tokens
+    if read not in (None, own, own + 1):
+        raise _wrong_tokenizer(client, f"reads a text as {read} tokens, which is {own} tokens for")
+    return read == own + 1
 
 
 def _wrong_tokenizer(client: Client, difference: str) -> UsageError:

@@ -1,7 +1,7 @@
 """Queries a served model through an OpenAI-compatible completions endpoint; no weights are read.
 
-Prompts are sent as token ids, one request per text. Every answer is stored under the hash of its
-request, so a resumed run sends no request twice.
+Prompts are sent as token ids, one request per text; as text where a server takes no ids. Every
+answer is stored under the hash of its request, so a resumed run sends no request twice.
 """
 
 from __future__ import annotations
@@ -75,23 +75,43 @@ class EndpointSession:
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Sample each text with a seed of its own; after a stop token all are stop tokens."""
-        return [told.answer for told in self.ask(prompts, length)]
+        told = self._asked(prompts, length)
+        none = unanswered(self.tokenizer, length)
+        return [told[i].answer if i in told else none for i in range(len(prompts))]
 
     def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
+        return list(self._asked(prompts, length).values())
+
+    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Told]:
+        """Send the prompts that the server can read as these tokens; return its answers, by place.
+
+        A text may be read as other tokens than it was made of: such prompts are not sent.
+        """
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         fields = {**self.capabilities.extras, "max_tokens": length}
-        return self.client.send(
-            [
-                Request(
-                    {**fields, "prompt": [*prompt], "seed": seed},
-                    partial(self._told, len(prompt), length),
-                )
-                for prompt, seed in zip(prompts, seeds, strict=True)
-            ]
-        )
+        sent = {i: self._written(prompt) for i, prompt in enumerate(prompts)}
+        requests = {
+            i: Request(
+                {**fields, "prompt": prompt, "seed": seeds[i]},
+                partial(self._told, len(prompts[i]), length),
+            )
+            for i, prompt in sent.items()
+            if prompt is not None
+        }
+        return dict(zip(requests, self.client.send([*requests.values()]), strict=True))
+
+    def _written(self, prompt: Tokens) -> list[int] | str | None:
+        """Write a prompt as the server takes it; None where text cannot be read as its tokens."""
+        if not self.capabilities.by_text:
+            return [*prompt]
+        start, *tokens = prompt
+        text = self.tokenizer.decode(tokens)
+        same = start == self.tokenizer.start and [*self.tokenizer.encode(text)] == tokens
+        return text if same and (tokens or self.capabilities.starts) else None
 
     def _told(self, sent: int, length: int, choice: Choice) -> Told:
         """Raise UsageError where the server has read another number of tokens than were sent."""
+        sent -= self.capabilities.by_text and not self.capabilities.starts
         if not choice.withheld and choice.prompt_tokens not in (None, sent):
             raise UsageError(
                 f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
@@ -118,6 +138,12 @@ class EndpointSession:
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
         raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
+
+
+def unanswered(tokenizer: Tokenizer, length: int) -> Answer:
+    """Make the answer to a prompt that a server cannot be asked."""
+    stops = (tokenizer.stop,) * length
+    return Answer(stops, np.full(length, np.nan), np.zeros(length, bool), answered=0)
 
 
 def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:

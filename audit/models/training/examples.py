@@ -21,6 +21,7 @@ _BORDERS = 16  # widths, at most, that are tried to separate narrow from wide ro
 _PASS = 128  # tokens in whose time a further pass begins and ends, whatever it reads
 Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights in the loss
 _Shapes = list[tuple[int, int]]  # rows and width, of narrow and of wide rows
+_NONE: _Shapes = [(0, 0), (0, 0)]
 
 
 @dataclass(frozen=True)
@@ -160,20 +161,20 @@ def physical_batches(
 ) -> Iterator[list[Example]]:
     """Group examples of similar shape, at most `tokens` tokens with padding in each group.
 
-    An example begins a group of its own where its padding, and the others', would take longer.
+    A group ends where its padding would take longer than a further pass.
     border: rows up to this width are padded separately from wider rows.
     """
     group: list[Example] = []
-    shapes: _Shapes = [(0, 0), (0, 0)]
+    shapes, filled = _NONE, 0
     for example in sorted(examples, key=lambda e: (len(e.rows), e.width), reverse=True):
         own: _Shapes = [part.shape for part in example.apart(border)]
         grown = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(shapes, own, strict=True)]
-        together, apart = _area(grown) * (len(group) + 1), _area(shapes) * len(group) + _area(own)
-        if group and (together > tokens or together > apart + _PASS):
+        together = _area(grown) * (len(group) + 1)
+        if group and (together > tokens or together - filled - _area(own) > _PASS):
             yield group
-            group, grown = [], own
+            group, grown, filled = [], own, 0
         group.append(example)
-        shapes = grown
+        shapes, filled = grown, filled + _area(own)
     if group:
         yield group
 

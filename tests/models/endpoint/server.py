@@ -27,8 +27,9 @@ VLLM = (
 
 @dataclass
 class Switches:
-    """dialect: "vllm", "llama.cpp", "openai" (knows no other fields) or "bare" (text, no more).
-
+    """dialect: "vllm", "llama.cpp", "openai" (knows no other fields), "bare" (text, no more) or
+        "transformers" (reads text alone, and samples only where `generation_config` says so).
+    starts: whether a start token is set before a text.
     echo: whether prompts are scored; llama.cpp's are not. least: smallest max_tokens of an echo.
     fail: HTTP status of completions, `times` of them (−1: all), with `after` as Retry-After; the
         first `healthy` ones are answered.
@@ -44,6 +45,7 @@ class Switches:
     least: int = 0
     name: str = "tiny"
     models: bool = True
+    starts: bool = False
     others: tuple[str, ...] = ()
     fail: int = 0
     times: int = -1
@@ -164,8 +166,15 @@ class Handler(BaseHTTPRequestHandler):
         chats = self.path == "/v1/chat/completions" and model.tokenizer.chat_template
         if self.path != "/v1/completions" and not chats:
             raise RefusedError(404, "Not Found")
-        if now.dialect == "openai" and (unknown := [f for f in body if f in VLLM]):
+        unknown = [f for f in body if f in (*VLLM, "generation_config")]
+        if now.dialect == "openai" and unknown:
             raise RefusedError(400, f"Unrecognized request argument supplied: {unknown[0]}")
+        if now.dialect == "transformers":
+            if unknown := [f for f in body if f in VLLM]:
+                raise RefusedError(422, f"Unexpected fields in the request: {unknown}")
+            if not chats and not isinstance(body["prompt"], str):
+                raise RefusedError(400, "prompt must be a string.")
+            body = {**body, "logprobs": None, "echo": None}
         if body["model"] != now.name:
             raise RefusedError(404, f"The model {body['model']} does not exist")
         if body.get("echo") and (not now.echo or now.dialect == "llama.cpp"):
@@ -174,7 +183,9 @@ class Handler(BaseHTTPRequestHandler):
             )
         prompt = self.said(body, now) if chats else body["prompt"]
         most = min(body["max_tokens"], now.most)
-        ids = model.tokenizer.encode(prompt)[:: now.merge] if isinstance(prompt, str) else prompt
+        ids = prompt
+        if isinstance(prompt, str):
+            ids = [0] * now.starts + model.tokenizer.encode(prompt)[:: now.merge]
         if most < (now.least if body.get("echo") else 1):
             raise RefusedError(400, f"max_tokens must be at least 1, got {most}")
         if len(ids) + most > model.context:
@@ -183,10 +194,15 @@ class Handler(BaseHTTPRequestHandler):
             )
         tokens, rows, stopped = list(ids), [], False
         random = torch.Generator().manual_seed(body.get("seed", 0))
+        greedy = now.dialect == "transformers" and not json.loads(
+            body.get("generation_config", "{}")
+        ).get("do_sample")
         read = model.log_probs(ids)
         while len(tokens) < len(ids) + most and not stopped:
             rows.append((model.log_probs(tokens) if rows else read)[-1])
             drawn = int(torch.multinomial(rows[-1].exp(), 1, generator=random))
+            if greedy:
+                drawn = int(rows[-1].argmax())
             tokens.append(drawn)
             stopped = drawn in (model.stop, now.stop_at)
         said = tokens[len(ids) :]

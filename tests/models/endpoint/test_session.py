@@ -109,6 +109,33 @@ def test_texts_have_own_seeds_and_sessions_repeat(server, opened, dialect):
     assert [a.tokens for a in opened(seed=2).generate(prompts, 8)] != one
 
 
+@pytest.mark.parametrize("starts", [True, False])
+def test_server_without_ids_is_asked_by_text(server, opened, local, starts):
+    """It samples as the model does; a prompt that text cannot carry is not sent."""
+    server.switch(dialect="transformers", starts=starts)
+    session, encode = opened(seed=5), local.tokenizer.encode
+    assert session.readable == Access.GENERATE
+    assert (session.capabilities.by_text, session.capabilities.starts) == (True, starts)
+    sent = [0, *encode("My code is 1")]
+    other = [0, *encode("My co"), *encode("de is 1")]
+    assert local.tokenizer.decode(other) == local.tokenizer.decode(sent) and other != sent
+    told = session.generate([sent, other, [0], [5, *sent]], 3)
+    assert [answer.answered for answer in told] == [3, 0, 3 * starts, 0]
+    assert len(session.ask([sent, other], 3)) == 1
+    drawn = {a.tokens for a in session.generate([sent] * 20, 4)}
+    assert len(drawn) > 10  # not the likeliest tokens, which are 20 times the same
+
+
+def test_text_is_read_by_the_tokenizer_given(server, opened, local):
+    server.switch(dialect="transformers")
+    session = opened()
+    server.switch(dialect="transformers", merge=2)
+    with pytest.raises(UsageError, match="prompt tokens where"):
+        session.generate([[0, *local.tokenizer.encode("My name is")]], 3)
+    with pytest.raises(UsageError, match="wrong tokenizer"):
+        opened()
+
+
 def test_generations_come_with_the_tokens_that_were_drawn(server, opened, local):
     """Token for token: text that is read again may be other tokens, ids are not."""
     prompt = [0, *local.tokenizer.encode("My name is")]
@@ -246,7 +273,8 @@ def test_a_wrong_tokenizer_is_refused(server, opened, local):
     """merge: fewer tokens in a text; shift: other text for an id; more: beyond one start token."""
     wrong = (
         *({"merge": 2}, {"merge": 2, "echo": False}, {"more": 2}, {"more": -1}),
-        *({"shift": 3}, {"shift": 3, "dialect": "llama.cpp"}, {"fail": 400, "times": 4}),
+        *({"shift": 3}, {"shift": 3, "dialect": "llama.cpp"}),
+        {"merge": 2, "dialect": "transformers"},
     )
 
     def switched(switches):
