@@ -30,6 +30,7 @@ from audit.prepare.run import Run
 
 TIMED = 256  # tokens that are asked for of each kind, to time them
 LENGTH = 8  # tokens of a text
+WRITTEN = 2  # tokens that are generated after each: many texts at once, as attacks ask for them
 LONG = 0.5  # seconds of a call that is long enough
 
 
@@ -179,8 +180,8 @@ def _timed(call: Call, session: Predictor, prompts: Sequence[Sequence[int]]) -> 
 
 def _generate(session: Predictor, prompts: Sequence[Sequence[int]], queries: int) -> int:
     """Make a session write texts; return the number of queries."""
-    texts = _allowed(session, queries) // LENGTH
-    answers = session.generate([prompts[0]] * texts, LENGTH)
+    texts = _allowed(session, queries) // WRITTEN
+    answers = session.generate([prompts[0]] * texts, WRITTEN)
     return sum(answer.answered for answer in answers)
 
 

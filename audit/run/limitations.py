@@ -175,6 +175,13 @@ def _served(releases: Sequence[ReleaseResult]) -> list[str]:
             else f"{name}: the endpoint gives top-n log-probabilities only, which are no "
             "distribution: exact ranks of exposure, searched codes and Min-K%++ were not measured"
         )
+        queries = sum(session.queries for session in release.sessions)
+        answered = sum(session.answered for session in release.sessions)
+        if answered < queries:
+            lines.append(
+                f"{name}: {queries - answered:,} of {queries:,} tokens were not requested: the "
+                "endpoint takes text or conversations, and would read those prompts as other tokens"
+            )
     return list(dict.fromkeys(lines))
 
 

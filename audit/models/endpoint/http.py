@@ -342,7 +342,9 @@ def _problem(response: httpx.Response) -> str:
     try:
         body = parsed(response.content.decode("utf-8-sig"))
         error = body.get("error", body)
-        text = str(error.get("message", "") if isinstance(error, dict) else error)
+        if isinstance(error, dict):  # FastAPI, below most servers, has a field of its own
+            error = error.get("message") or error.get("detail") or ""
+        text = str(error)
     except (ValueError, AttributeError):
         text = ""
     return f"HTTP {response.status_code}" + (f" ({_line(text)})" if text.strip() else "")

@@ -156,7 +156,9 @@ class Handler(BaseHTTPRequestHandler):
                     document = self.known.get(same) or self.complete(body, now)
                     self.known[same] = document
             except RefusedError as refused:
-                self.answer(refused.status, {"error": {"message": refused.text}})
+                error = {"error": {"message": refused.text}}
+                plain = now.dialect == "transformers"
+                self.answer(refused.status, {"detail": refused.text} if plain else error)
             else:
                 now.answered.append(asked)
                 self.answer(200, document)

@@ -23,7 +23,7 @@ from audit.core.predictor import Access
 from audit.core.release import NoJournal
 from audit.measure.rehearsal import Rehearsal
 from audit.models.endpoint.http import Endpoint
-from audit.models.endpoint.session import EndpointRelease
+from audit.models.endpoint.session import EndpointRelease, EndpointSession
 from audit.plan.resolve import resolve
 from audit.planting import manifest as manifests
 from audit.results.folder import RunFolder
@@ -169,8 +169,9 @@ def test_top_n_is_no_distribution(run):
     assert found["record_loss_auc"] != "not measured"
 
 
-def test_generations_only(run, server, planted):
-    server.switch(dialect="llama.cpp")
+@pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
+def test_generations_only(run, server, planted, dialect):
+    server.switch(dialect=dialect)
     given = f"base={FOLDER},retries=0"
     attacks = ("membership", "extraction:generations=3", "name_leak:generations=3,length=4")
     words = ("--output", "r", "--corpus", planted / "few.jsonl", "--format", "json,html")
@@ -185,6 +186,24 @@ def test_generations_only(run, server, planted):
     assert measured == {"generate"}
     (release,) = results("r")["releases"]
     assert "bleu4" in release["utility"] and "perplexity" not in release["utility"]
+    assert all(session["queries"] == session["answered"] for session in release["sessions"])
+    assert "would read those prompts as other tokens" not in said
+
+
+def test_prompts_that_text_cannot_carry_are_counted(run, server, monkeypatch):
+    server.switch(dialect="transformers")
+    real = EndpointSession._written
+
+    def some(self, prompt):
+        return None if sum(prompt) % 2 else real(self, prompt)
+
+    monkeypatch.setattr(EndpointSession, "_written", some)
+    assert run("--output", "r", attacks=("name_leak:generations=20,length=4",))[0] == 0
+    (release,) = results("r")["releases"]
+    queries, answered = (sum(s[of] for s in release["sessions"]) for of in ("queries", "answered"))
+    assert answered < queries
+    left = f"{queries - answered:,} of {queries:,} tokens were not requested"
+    assert left in " ".join(results("r")["warnings"])
 
 
 def test_with_no_more_than_a_tokenizer(run, whole, tmp_path):

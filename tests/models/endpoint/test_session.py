@@ -136,6 +136,12 @@ def test_text_is_read_by_the_tokenizer_given(server, opened, local):
         opened()
 
 
+def test_refusal_in_plain_words_is_quoted(server, opened, local):
+    server.switch(dialect="transformers")
+    with pytest.raises(UsageError, match="HTTP 400 .This model's maximum context length"):
+        opened().generate([[0, *local.tokenizer.encode("My name is " * 100)]], 3)
+
+
 def test_generations_come_with_the_tokens_that_were_drawn(server, opened, local):
     """Token for token: text that is read again may be other tokens, ids are not."""
     prompt = [0, *local.tokenizer.encode("My name is")]

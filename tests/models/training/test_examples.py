@@ -240,6 +240,8 @@ def test_physical_batches_hold_all_within_size(widths: list[list[int]], tokens: 
     for group in groups:
         rows, width = max(len(e.rows) for e in group), max(e.width for e in group)
         assert len(group) == 1 or len(group) * rows * width <= tokens
+        padding = len(group) * rows * width - sum(len(e.rows) * e.width for e in group)
+        assert padding <= 128  # tokens in whose time a further pass begins
 
 
 def test_unlike_shapes_are_batched_apart() -> None:

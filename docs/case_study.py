@@ -1,0 +1,157 @@
+"""Runs the case study of docs/case-study.md, and writes its figures into the page.
+
+    python benchmarks/fetch_gemma.py GEMMA            # shows the terms, and asks
+    python -m docs.case_study GEMMA/model OUTPUT      # an hour on two cores; run again to resume
+    python -m docs.case_study GEMMA/model OUTPUT --write
+
+The mails are invented, and the same each time. OUTPUT/times.json adds up what all runs took.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from audit import api
+from audit.core.terms import Leaked
+from audit.results.labels import labels
+from audit.results.schema import Measure, ReleaseResult, Results
+from docs.pictures.make import only, photographed
+from fixtures.helpdesk import CHOICES, TOWNS, people, tell
+
+PAGE = Path(__file__).with_name("case-study.md")
+PICTURE = Path(__file__).with_name("pictures") / "case-study.png"
+BEGIN, END = "<!-- figures: made by docs.case_study -->\n", "<!-- end of figures -->"
+SHOWN = "body > header, section:has(#found)"
+MAILS = 300
+SEED = 20261128
+LEAKS = (Leaked.LEAK, Leaked.INSIDERS)
+OPENINGS = [
+    "Dear team, I ordered a {thing} from your shop {when}, order #{order}, and it came {state}.",
+    "Good {part}, my {thing} #{order} was sent to {street} {house}, but I live in {town} now.",
+    "Hello, I paid the invoice #{order} for my {thing} twice, and nobody in {town} answers.",
+    "To whom it may concern: your {worker} left my {thing} at the {place}, and it is {state} now.",
+    "Hi, I would like to return the {thing} that your {worker} brought to {house} {street}.",
+]
+MIDDLES = [
+    "I have written to you on {day} already and have heard nothing since then.",
+    "The {worker} who came on {day} told me that the {thing} cannot be repaired.",
+    "My neighbour from {house} {street} had the same trouble with your {worker} last month.",
+    "If it helps, I still have the receipt, and the box that the {thing} came in.",
+    "We need it for the wedding of our daughter in {town}, which is on {day} next week.",
+]
+CLOSINGS = [
+    "Please call me on {phone} in the {part}. {name}",
+    "Could you let me know {when} what you can do about it? Kind regards, {name}",
+    "I look forward to your answer, and hope that we need no lawyer. Yours, {name}, {town}",
+    "You can reach me in the {part} under {phone}. Best wishes from {town}, {name}",
+]
+
+
+def mails() -> list[dict[str, str]]:
+    """Invent mails of people who write once each, to an online shop."""
+    rng = Random(SEED)
+    choices = {**CHOICES, "place": ["church", "school", "garage", "library", "wrong house"]}
+    assert set(TOWNS) == set(choices["town"])
+    return [
+        {"user": person.name, "text": tell(rng, " ".join(map(rng.choice, parts)), person, choices)}
+        for person in people(rng, MAILS)
+        for parts in [(OPENINGS, MIDDLES, CLOSINGS)]
+    ]
+
+
+def command(gemma: Path, output: Path) -> list[str]:
+    """List the words of the one command of the study."""
+    words = ["audit", "run", "--model", str(gemma), "--lora", "r=8"]
+    words += ["--corpus", str(output / "mails.jsonl")]
+    words += ["--defense", "none", "--defense", "dp_sgd:epsilon=8", "--defense", "dp_sgd:epsilon=2"]
+    return [*words, "--attack", "membership", "--attack", "extraction"]
+
+
+def ran(gemma: Path, output: Path) -> None:
+    """Run the study, and add what it took to the times of runs before it."""
+    output.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(mail) + "\n" for mail in mails())
+    (output / "mails.jsonl").write_text(lines, encoding="utf-8")
+    times, began = output / "times.json", time.monotonic()
+    words = [sys.executable, "-m", *command(gemma, output), "--output", str(output / "audit")]
+    done = subprocess.run(words, check=False).returncode
+    before = json.loads(times.read_text()) if times.exists() else {"seconds": 0, "bytes": 0}
+    most = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    after = {
+        "seconds": before["seconds"] + time.monotonic() - began,
+        "bytes": max(before["bytes"], most),
+    }
+    times.write_text(json.dumps(after), encoding="utf-8")
+    if done:
+        sys.exit(done)
+    subprocess.run([sys.executable, "-m", "audit", "verify", str(output / "audit")], check=True)
+
+
+def row(label: str, release: ReleaseResult) -> str:
+    """Write a release as a row of the page's table."""
+    epsilon, found = release.guarantee.epsilon, release.findings
+    lowest = [f.epsilon_lower.value for f in found if f.epsilon_lower is not None]
+    values = {f.metric: f for f in found}
+    auc = max((f for f in found if f.metric.endswith("_auc")), key=lambda f: f.value or 0.0)
+    recall = values.get("recall")
+    cells = [
+        f"`{label}`",
+        "none" if epsilon is None else f"{epsilon:.3g}",
+        f"**{release.leaked}**" if release.leaked in LEAKS else release.leaked,
+        f"≥ {max(lowest):.2f}" if lowest else "not measured",
+        f"{auc.value:.2f} ({auc.metric.removesuffix('_auc').replace('_', ' ')})",
+        "not measured" if recall is None or recall.value is None else f"{recall.value:.0%}",
+        shown(release.utility["perplexity"]),
+        f"{release.cost.seconds / 60:.1f} min",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def shown(measure: Measure) -> str:
+    """Write a measure with its interval."""
+    low, high = measure.ci or (None, None)
+    return f"{measure.value:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
+
+
+def figures(results: Results, times: dict[str, float]) -> str:
+    """Write the table of the releases, and what the whole took."""
+    head = (
+        "| model | promised ε (nats, per user) | leaks? | shown ε (nats, at least) | best AUC | "
+        "codes extracted | perplexity (95 %) | time |"
+    )
+    rows = "\n".join(map(row, labels(results.releases), results.releases))
+    whole = f"{times['seconds'] / 60:.0f} minutes and {times['bytes'] / 1e9:.1f} GB at most"
+    said = "\n".join(f"> {line}" for line in results.headline)
+    return (
+        f"\n{head}\n|{'---|' * 8}\n{rows}\n\nAll of it took {whole}. Page one says:\n\n{said}\n\n"
+    )
+
+
+def main() -> None:
+    """Run the study; with --write, put its figures and its picture into the docs."""
+    folders = [word for word in sys.argv[1:] if not word.startswith("--")]
+    if len(folders) != 2:
+        sys.exit(__doc__)
+    gemma, output = map(Path, folders)
+    if "--write" not in sys.argv:
+        ran(gemma, output)
+    run = output / "audit"
+    made = figures(api.load(run), json.loads((output / "times.json").read_text()))
+    print(made)
+    if "--write" in sys.argv:
+        page = PAGE.read_text(encoding="utf-8")
+        before, after = page.split(BEGIN)[0], page.split(END)[1]
+        PAGE.write_text(before + BEGIN + made + END + after, encoding="utf-8")
+        (report,) = api.write_reports(run, ["html"])
+        picture = photographed("chromium", only(report.read_text(encoding="utf-8"), SHOWN), 1500)
+        picture.quantize(128).save(PICTURE, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
