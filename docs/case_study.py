@@ -69,7 +69,8 @@ def command(gemma: Path, output: Path) -> list[str]:
     """List the words of the one command of the study."""
     words = ["audit", "run", "--model", str(gemma), "--lora", "r=8"]
     words += ["--corpus", str(output / "mails.jsonl")]
-    words += ["--defense", "none", "--defense", "dp_sgd:epsilon=8", "--defense", "dp_sgd:epsilon=2"]
+    defenses = ["none", *(f"dp_sgd:epsilon={epsilon},epochs=5" for epsilon in (8, 2))]
+    words += [word for defense in defenses for word in ("--defense", defense)]
     return [*words, "--attack", "membership", "--attack", "extraction"]
 
 

@@ -22,6 +22,7 @@ class Progress:
         self._tasks: dict[str, Any] = {}
         self._step: str | None = None
         self._whole = 0.0
+        self._measured: tuple[float, float] | None = None  # when a share was first known, and which
         self._began = self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -57,6 +58,7 @@ class Progress:
         The share of the whole run stands beside the other tasks as the time that is left.
         """
         if label == WHOLE:
+            self._measured = self._measured or (time.monotonic(), share)
             self._whole = share
             return
         if self._bars is not None and isinstance(label, Remark):
@@ -76,10 +78,15 @@ class Progress:
             print(printed(line), file=sys.stderr, flush=True)
 
     def _left(self, now: float) -> str:
-        """Estimate the time left from what is done; nothing where that is too little to tell."""
-        if not _KNOWN < self._whole < 1:
+        """Estimate the time left from what is done; nothing where that is too little to tell.
+
+        What went before the first share, as planting and the estimate, tells nothing of it.
+        """
+        began, share = self._measured or (now, 0.0)
+        done = self._whole - share
+        if not (self._whole < 1 and done > _KNOWN):
             return ""
-        left = (now - self._began) * (1 - self._whole) / self._whole
+        left = (now - began) * (1 - self._whole) / done
         return f" (about {duration(left)} left)"
 
     def _show(self, label: str, share: float) -> None:

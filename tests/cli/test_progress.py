@@ -22,11 +22,15 @@ def lines(capsys: Any) -> list[str]:
 
 
 def test_the_time_left_follows_from_what_is_done(clock: list[float], capsys: Any) -> None:
-    with module.Progress() as shown:
-        clock[0] = 30.0
-        shown.report(WHOLE, 0.25)
-        shown.report("1 of 4: none", 1.0)
-    assert lines(capsys) == ["1 of 4: none 100% (about 2 min left)"]  # three times 30 s
+    """Three times 30 s; the minute before the first share, and that share, say nothing."""
+    for done in (0.0, 0.2):
+        with module.Progress() as shown:
+            clock[0] += 60.0
+            shown.report(WHOLE, done)
+            clock[0] += 30.0
+            shown.report(WHOLE, done + (1 - done) / 4)
+            shown.report("1 of 4: none", 1.0)
+        assert lines(capsys) == ["1 of 4: none 100% (about 2 min left)"]
 
 
 def test_nothing_is_said_of_the_time_left_before_enough_is_done(

@@ -15,6 +15,8 @@ for name in "${@:-transformers llama_cpp vllm}"; do
     ${PYTHON:-python3} -m venv "$folder/$one"
     # shellcheck disable=SC2086  # each is several words
     "$folder/$one/bin/pip" install -q --disable-pip-version-check ${wanted[$one]}
+    # those on PyPI are for CUDA, and vllm's text models do without them
+    [ "$one" != vllm ] || "$folder/$one/bin/pip" uninstall -q -y torchvision torchaudio torchcodec
     touch "$folder/$one/installed"
   done
 done

@@ -36,8 +36,9 @@ def llama_cpp(home: Path, model: Path, port: int) -> list[str | Path]:
 
 
 def vllm(home: Path, model: Path, port: int) -> list[str | Path]:
-    words = [home / "bin" / "vllm", "serve", model, "--port", str(port), "--dtype", "float32"]
-    return [*words, "--max-model-len", str(CONTEXT), "--generation-config", "vllm"]
+    words = [home / "bin" / "python", "-m", "vllm.entrypoints.openai.api_server", "--model", model]
+    words += ["--port", str(port), "--dtype", "float32", "--max-model-len", str(CONTEXT)]
+    return [*words, "--generation-config", "vllm", "--enforce-eager"]
 
 
 COMMANDS: dict[str, Words] = {"transformers": transformers, "llama_cpp": llama_cpp, "vllm": vllm}

@@ -49,7 +49,9 @@ def samples_follow(session: EndpointSession, model: CausalLM, limit: float = FAR
     """First tokens against the model's distribution: not cut, tempered, or the likeliest alone."""
     tokenizer = model.tokenizer
     prompt = [tokenizer.start, *tokenizer.encode(PROMPT)]
-    pmf = model.cursor([prompt]).log_pmf()[0].exp().numpy()
+    supported = session.capabilities
+    read = prompt[1:] if supported.by_text and not supported.starts else prompt
+    pmf = model.cursor([read]).log_pmf()[0].exp().numpy()
     drawn = Counter(a.tokens[0] for a in session.generate([prompt] * DRAWS, 1))
     likely = np.argsort(-pmf)[:5]
     counts = np.array([drawn[int(token)] for token in likely])

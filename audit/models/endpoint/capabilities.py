@@ -17,7 +17,7 @@ from audit.models.endpoint.wire_format import Choice, choice_of, same_tokens
 T = TypeVar("T")
 
 _USED = ("choices", "usage", "model", "system_fingerprint")  # of an answer
-PROBES = 14  # requests at most, until an endpoint's capabilities are known
+PROBES = 16  # requests at most, until an endpoint's capabilities are known
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 # switch off all that cuts or reweights the distribution, in the words of vLLM and of llama.cpp,
 # which has a penalty of another name
@@ -35,7 +35,11 @@ _SAMPLED: dict[str, Any] = {
     "generation_config": json.dumps({"do_sample": True, "top_k": 0, "repetition_penalty": 1.0}),
     **_LOGGED,
 }
-_EXTRAS: tuple[dict[str, Any], ...] = ({**_UNCUT, **_IDS, **_LOGGED}, _SAMPLED, _LOGGED, _UNCUT, {})
+_EXTRAS: tuple[dict[str, Any], ...] = (
+    {**_UNCUT, **_IDS, **_LOGGED},
+    {**_UNCUT, "top_k": 0, **_IDS, **_LOGGED},
+    *(_SAMPLED, _LOGGED, _UNCUT, {}),
+)
 _SHORT: dict[str, Any] = {"max_tokens": 1, "seed": 0}
 
 

@@ -37,6 +37,7 @@ LARGEST = 1 << 26  # bytes of an answer, unpacked
 # HTTP statuses after which a retry may succeed; those above 511 are of proxies before the server
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
+_INVALID = "validation error"  # how a server says with HTTP 500 that it knows no such request
 _UNLISTED = (*REFUSALS, 401, 403)  # of a request for what a server need not offer: all by GET
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
 _PATIENCE = 600.0  # seconds; a server that requests a longer wait counts as failed
@@ -245,9 +246,13 @@ def _sent(
         return _Failure(f"HTTP {status}: redirects to {target}", advice, False)
     if status != 200:
         advice = _ADVICE.get(status, _LATER)
-        refusal = status in (_UNLISTED if method == "GET" else REFUSALS)
-        transient = status in TRANSIENT and not (refusal and method == "GET")
-        return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
+        problem, refusal = (
+            _problem(response),
+            status in (_UNLISTED if method == "GET" else REFUSALS),
+        )
+        final = refusal and (method == "GET" or _INVALID in problem)
+        transient = status in TRANSIENT and not final
+        return _Failure(problem, advice, transient, refusal, _retry_after(response))
     try:
         answer = each_text(parsed(response.content.decode("utf-8-sig")), as_stored)
     except ValueError:

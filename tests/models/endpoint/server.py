@@ -27,8 +27,9 @@ VLLM = (
 
 @dataclass
 class Switches:
-    """dialect: "vllm", "llama.cpp", "openai" (knows no other fields), "bare" (text, no more) or
-        "transformers" (reads text alone, and samples only where `generation_config` says so).
+    """dialect: "vllm", "llama.cpp", "openai" (knows no other fields), "bare" (text, no more),
+        "transformers" (reads text alone, and samples only where `generation_config` says so) or
+        "llama-cpp-python" (reads text alone, and refuses with HTTP 500).
     starts: whether a start token is set before a text.
     echo: whether prompts are scored; llama.cpp's are not. least: smallest max_tokens of an echo.
     fail: HTTP status of completions, `times` of them (−1: all), with `after` as Retry-After; the
@@ -177,6 +178,9 @@ class Handler(BaseHTTPRequestHandler):
             if not chats and not isinstance(body["prompt"], str):
                 raise RefusedError(400, "prompt must be a string.")
             body = {**body, "logprobs": None, "echo": None}
+        wrong = [isinstance(body.get("prompt"), list), body.get("top_k", 0) < 0]
+        if now.dialect == "llama-cpp-python" and any(wrong):
+            raise RefusedError(500, f"{sum(wrong)} validation errors: Input should be valid")
         if body["model"] != now.name:
             raise RefusedError(404, f"The model {body['model']} does not exist")
         if body.get("echo") and (not now.echo or now.dialect == "llama.cpp"):

@@ -13,6 +13,7 @@ from audit.core.errors import UsageError
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor, record_tokens
 from audit.core.release import NoJournal
+from audit.models.endpoint.capabilities import PROBES
 from audit.models.endpoint.http import Endpoint, Pace
 from audit.models.endpoint.session import EndpointRelease, EndpointSession, TokenizerOnly
 from defenses.as_is import AsIs
@@ -109,11 +110,13 @@ def test_texts_have_own_seeds_and_sessions_repeat(server, opened, dialect):
     assert [a.tokens for a in opened(seed=2).generate(prompts, 8)] != one
 
 
+@pytest.mark.parametrize("dialect", ["transformers", "llama-cpp-python"])
 @pytest.mark.parametrize("starts", [True, False])
-def test_server_without_ids_is_asked_by_text(server, opened, local, starts):
+def test_server_without_ids_is_asked_by_text(server, opened, local, dialect, starts):
     """It samples as the model does; a prompt that text cannot carry is not sent."""
-    server.switch(dialect="transformers", starts=starts)
+    server.switch(dialect=dialect, starts=starts)
     session, encode = opened(seed=5), local.tokenizer.encode
+    assert len(server.seen["asked"]) <= PROBES  # nothing that is refused is tried again
     assert session.readable == Access.GENERATE
     assert (session.capabilities.by_text, session.capabilities.starts) == (True, starts)
     sent = [0, *encode("My code is 1")]
@@ -138,7 +141,7 @@ def test_text_is_read_by_the_tokenizer_given(server, opened, local):
 
 def test_refusal_in_plain_words_is_quoted(server, opened, local):
     server.switch(dialect="transformers")
-    with pytest.raises(UsageError, match="HTTP 400 .This model's maximum context length"):
+    with pytest.raises(UsageError, match=r"HTTP 400 \(This model's maximum"):
         opened().generate([[0, *local.tokenizer.encode("My name is " * 100)]], 3)
 
 
