@@ -1,4 +1,4 @@
-"""Runs the case study of docs/case-study.md, and writes its figures into the page.
+"""Runs a case study, and makes docs/case-study.md of its figures and docs/_build/case-study.md.
 
     python benchmarks/fetch_gemma.py GEMMA            # shows the terms, and asks
     python -m docs.case_study GEMMA/model OUTPUT      # an hour on two cores; run again to resume
@@ -25,8 +25,9 @@ from docs.pictures.make import only, photographed
 from fixtures.helpdesk import CHOICES, TOWNS, people, tell
 
 PAGE = Path(__file__).with_name("case-study.md")
+WORDS = Path(__file__).parent / "_build" / PAGE.name
 PICTURE = Path(__file__).with_name("pictures") / "case-study.png"
-BEGIN, END = "<!-- figures: made by docs.case_study -->\n", "<!-- end of figures -->"
+FIGURES = "<!-- figures -->\n"
 SHOWN = "body > header, section:has(#found)"
 MAILS = 300
 SEED = 20261128
@@ -146,9 +147,8 @@ def main() -> None:
     made = figures(api.load(run), json.loads((output / "times.json").read_text()))
     print(made)
     if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        before, after = page.split(BEGIN)[0], page.split(END)[1]
-        PAGE.write_text(before + BEGIN + made + END + after, encoding="utf-8")
+        words = WORDS.read_text(encoding="utf-8")
+        PAGE.write_text(words.replace(FIGURES, made), encoding="utf-8")
         (report,) = api.write_reports(run, ["html"])
         picture = photographed("chromium", only(report.read_text(encoding="utf-8"), SHOWN), 1500)
         picture.quantize(128).save(PICTURE, optimize=True)
