@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from audit.check import Engine, Examination
+    from audit.confounding import Comparison
     from audit.core.guarantee import Guarantee
     from audit.gate.outcome import Outcome
     from audit.planting.designs import Base
@@ -42,6 +43,7 @@ __all__ = [
     "Results",
     "audit_scores",
     "check",
+    "check_data",
     "compare",
     "dry_run",
     "export",
@@ -468,3 +470,47 @@ def check(
     from audit.check import Claim, examine
 
     return examine(engine, Claim(**stated), seed, texts, report)
+
+
+def check_data(
+    inside: str | Path,
+    outside: str | Path | None = None,
+    *,
+    secrets: str | Path | None = None,
+    kind: str | None = None,
+    seed: int = 0,
+    permutations: int = 999,
+    **reading: str,
+) -> Comparison:
+    """Compare two sets of texts without a model, as `audit check-data` does.
+
+    inside, outside: members and others, each a corpus as `run` reads it. secrets: in place of
+    `outside`, the manifest of `audit plant`; `inside` is then the training file. kind: of the
+    manifest's people, "own" or a kind of secret. reading: text, user, messages, split, records,
+    user_form. Returns its `outcomes`, those that `failed`, and `exit_code`. Raises UsageError.
+    """
+    from audit import confounding
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.core.secret import OWN
+    from audit.corpora import loading
+    from audit.corpora.reading import Reading
+    from audit.planting import manifest as manifests
+    from audit.planting import own
+
+    if (outside is None) == (secrets is None):
+        raise UsageError(
+            "check-data compares IN with OUT, or FILE with --secrets MANIFEST; give one of the two"
+        )
+    if kind is not None and secrets is None:
+        raise UsageError(f"--kind {kind}: is of a manifest; add --secrets MANIFEST")
+    how = Reading.of(reading)
+    members = loading.read(str(inside), EMBEDDED_FOLDER, how)
+    if secrets is None:
+        others = loading.read(str(outside), EMBEDDED_FOLDER, how)
+        sides = confounding.of_corpora((members, others), (str(inside), str(outside)))
+    else:
+        manifest, place = manifests.read(Path(secrets)), Path(secrets)
+        aside = () if manifest.own is None else own.read(manifest.own, place)
+        chosen = kind or (manifest.secrets[0].kind if manifest.own is None else OWN)
+        sides = confounding.of_manifest(manifest, aside, members, str(inside), chosen)
+    return confounding.compare(sides, seed, permutations)

@@ -29,6 +29,7 @@ ROOMS = {
     "models": ["accounting", "core"],
     "check": ["accounting", "core", "models", "results", "statistics"],
     "planting": ["core", "corpora", "results"],
+    "confounding": ["core", "corpora", "planting", "results", "statistics"],
     "findings": ["accounting", "core", "results", "statistics"],
     "gate": ["core", "findings", "results", "statistics"],
     "plan": ["planting", "core", "corpora", "models", "plugins", "policies"],

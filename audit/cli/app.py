@@ -15,6 +15,7 @@ import click
 
 from audit import __version__
 from audit.cli.check import check
+from audit.cli.check_data import check_data
 from audit.cli.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Commands
 from audit.cli.doctor import doctor
 from audit.cli.export import export
@@ -47,6 +48,7 @@ for command in (
     baseline,
     verify,
     check,
+    check_data,
     compare,
     figure,
     list_,

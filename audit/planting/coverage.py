@@ -302,6 +302,17 @@ class StreamReader:
         return bisect_left(range(len(row.tokens)), end, key=characters)
 
 
+def copies_in(texts: Iterable[str], planted: Mapping[str, Canary]) -> Counter[str]:
+    """Count each planted text in texts as they are written, before any tokenizer."""
+    anchors = _anchors((text[: one.prefix or _RECOGNISED], text) for text, one in planted.items())
+    return Counter(
+        whole
+        for text in texts
+        for place, whole in _found(text, anchors, planted)
+        if not continues(text, place + len(whole))
+    )
+
+
 def _anchors(texts: Iterable[tuple[str, str]]) -> dict[str, list[int]]:
     """List the lengths of texts by their beginnings, the longest first: of (beginning, text)."""
     lengths: dict[str, set[int]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import scipy
@@ -25,6 +25,7 @@ _HASHED = {1: 256, 2: 1024, 3: 2048}  # columns for characters, pairs, triples
 _ENDS = 256
 
 Table = NDArray[np.float64]
+Folds = NDArray[np.int64]
 
 
 def blind_auc(
@@ -52,26 +53,36 @@ def blind_auc(
     n, m = len(inside), len(outside)
     if min(n, m) < 2:
         return no_interval(n + m, confidence, "needs two texts on each side"), 1.0
-    labels = np.repeat([1.0, 0.0], [n, m])
-    folds = min(_FOLDS, n, m)
-    fold = np.concatenate([stream.permutation(np.arange(side) % folds) for side in (n, m)])
-    areas = _areas(_kernel(inside + outside), labels, fold, permutations, stream)
+    fold = folds_of(n, m, stream)
+    areas = areas_in_folds(
+        kernel_of(_blocks(inside + outside), n + m), n, fold, permutations, stream
+    )
     stray = np.abs(areas - 0.5)
     as_far = int((stray >= stray[0] - 1e-12).sum())  # the true labels, first, are one of them
     rank = math.floor((1.0 - confidence) * len(stray) + 1e-9)
     reach = float(np.sort(stray[1:])[-rank]) + 1e-12 if rank else 0.5
     low, high = max(0.0, float(areas[0]) - reach), min(1.0, float(areas[0]) + reach)
-    method = f"{folds}-fold ridge on characters, {permutations} label permutations"
+    method = f"{int(fold.max()) + 1}-fold ridge on characters, {permutations} label permutations"
     kind = IntervalKind.PERMUTATION
     interval = Interval(float(areas[0]), low, high, n + m, confidence, method, kind)
     return interval, as_far / len(stray)
 
 
-def _areas(
-    kernel: Table, labels: Table, fold: NDArray[np.int64], times: int, stream: np.random.Generator
+def folds_of(n: int, m: int, stream: np.random.Generator) -> Folds:
+    """Draw the fold of each of n + m units, (n + m,): of both sides alike, at most five."""
+    folds = min(_FOLDS, n, m)
+    return np.concatenate([stream.permutation(np.arange(side) % folds) for side in (n, m)])
+
+
+def areas_in_folds(
+    kernel: Table, n: int, fold: Folds, times: int, stream: np.random.Generator
 ) -> Table:
-    """Compute (1 + times,) AUCs within folds: of the true labels, then of labels permuted in
-    folds."""
+    """Compute (1 + times,) AUCs within folds: of the true labels, then of labels permuted in folds.
+
+    kernel: (units, units); the first n units are inside. fold: (units,), each with both sides.
+    Every permutation is cross-validated anew.
+    """
+    labels = np.repeat([1.0, 0.0], [n, len(fold) - n])
     columns = np.tile(labels[:, None], (1, 1 + times))
     for k in np.unique(fold):
         columns[fold == k, 1:] = stream.permuted(columns[fold == k, 1:], axis=0)
@@ -84,24 +95,24 @@ def _areas(
         scores = kernel[np.ix_(out, ~out)] @ cho_solve(cho_factor(ridge), targets)
         rounded = np.round(scores, 9)  # equal texts tie despite rounding
         ranks = scipy.stats.rankdata(rounded, axis=0)
-        n = labels[out].sum()
-        right += (ranks * columns[out]).sum(axis=0) - n * (n + 1.0) / 2.0
-        pairs += n * (out.sum() - n)
+        members = labels[out].sum()
+        right += (ranks * columns[out]).sum(axis=0) - members * (members + 1.0) / 2.0
+        pairs += members * (out.sum() - members)
     return right / pairs
 
 
-def _kernel(texts: Sequence[str]) -> Table:
-    """Compute a similarity kernel (texts, texts), mean diagonal 1, all feature blocks weighing the
-    same."""
-    total, blocks = np.zeros((len(texts), len(texts))), 0
-    for block in _blocks(texts):
+def kernel_of(blocks: Iterable[Table], units: int) -> Table:
+    """Compute a similarity kernel (units, units), mean diagonal 1, all feature blocks weighing the
+    same. blocks: (units, features) each."""
+    total, used = np.zeros((units, units)), 0
+    for block in blocks:
         centred = block - block.mean(axis=0)
         gram = centred @ centred.T
-        size = float(np.trace(gram)) / len(texts)
-        if size > 1e-12:  # else all texts have the same features in this block
+        size = float(np.trace(gram)) / units
+        if size > 1e-12:  # else all units have the same features in this block
             total += gram / size
-            blocks += 1
-    return total / max(1, blocks)
+            used += 1
+    return total / max(1, used)
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Table]:
