@@ -12,7 +12,14 @@ import numpy as np
 from audit.confounding.profile import Check, Profile, Texts
 from audit.statistics.unlike import Norm
 
-_OTHERS = {"N": "digits", "P": "punctuation marks", "S": "symbols", "Z": "blanks", "C": "controls"}
+_OTHERS = {
+    "C": "controls",
+    "M": "accents",
+    "N": "digits",
+    "P": "punctuation marks",
+    "S": "symbols",
+    "Z": "blanks",
+}
 
 
 def profile(users: Sequence[Texts]) -> Profile:
@@ -37,5 +44,6 @@ def _script(character: str) -> str:
     category = unicodedata.category(character)
     if category[0] in _OTHERS:
         return _OTHERS[category[0]]
-    script = unicodedata.name(character, "unnamed").split()[0].split("-")[0].capitalize()
+    script = unicodedata.name(character, "unnamed").split()[0].split("-")[0]
+    script = script if script == "CJK" else script.capitalize()
     return f"{script} {'capitals' if category == 'Lu' else 'letters'}"

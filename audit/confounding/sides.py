@@ -68,8 +68,8 @@ def of_corpora(corpora: tuple[Corpus, Corpus], names: tuple[str, str]) -> Sides:
     if both:
         raise UsageError(
             f"{names[1]}: user {both[0][0]!r} has texts in {names[0]}, too, as have "
-            f"{len(both):,} in all; a user is in or out with all texts, so remove one of the two, "
-            "or name another column with --user"
+            f"{len(both):,} in all; a user is in or out with all texts, so remove or "
+            "rename one of the two, or name another column with --user"
         )
     here, there = (_side(name, own.values()) for name, own in zip(names, texts, strict=True))
     return Sides(here, there)
@@ -88,9 +88,8 @@ def _is_place(record: Record) -> bool:
     """Return whether nothing says whose a record is, so that its user is named by its line."""
     name, _, line = record.user.rpartition("-")
     place, _, number = record.where.rpartition(":")
-    return line == number and (
-        name == "line" or place.endswith(name) or stem(Path(place)).endswith(name)
-    )
+    named = name in ("line", stem(Path(place))) or f"/{place}".endswith(f"/{name}")
+    return named and line == number
 
 
 def of_manifest(

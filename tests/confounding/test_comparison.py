@@ -88,6 +88,15 @@ def test_words_and_letters_of_one_side_are_found() -> None:
     assert {Check.VOCABULARY, Check.CLASSIFIER} <= failed(compare(many))
 
 
+def test_unequal_sides_are_told_apart() -> None:
+    draw = stream(11)
+    few = [tuple(text.replace("a", "zoo ") for text in own) for own in people(8, draw, since=1950)]
+    for inside, outside in ((few, people(40, draw)), (people(40, draw), few)):
+        compared = compare(sides(inside, outside))
+        assert failed(compared) == {Check.VOCABULARY, Check.DATES, Check.CLASSIFIER}
+        assert (compared.outcomes[-1].value or 0.0) > 0.95
+
+
 def test_equal_sides_are_alike() -> None:
     everybody = people(30, stream(5))
     compared = compare(sides(everybody, everybody))
@@ -135,7 +144,7 @@ def test_equal_texts_throughout_are_refused(same: Texts) -> None:
         compare(sides([same] * 9, [same] * 9))
 
 
-@pytest.mark.parametrize(("n", "m", "enough"), [(4, 4, False), (5, 5, True), (1, 400, False),
+@pytest.mark.parametrize(("n", "m", "enough"), [(4, 5, False), (5, 5, True), (1, 400, False),
                                                 (2, 20, True), (2, 8, False)])  # fmt: skip
 def test_too_few_users_are_refused(n: int, m: int, enough: bool) -> None:
     both = sides(people(n, stream(1)), people(m, stream(2)))

@@ -45,7 +45,7 @@ def test_scripts_are_shares_of_characters() -> None:
     row = dict(zip(found.labels, found.rows[0].tolist(), strict=True))
     assert row == {
         "Latin capitals": 0.2, "Latin letters": 0.2, "blanks": 0.2, "digits": 0.2,
-        "Cyrillic letters": 0.2, "Cjk letters": 0.0, "punctuation marks": 0.0,
+        "Cyrillic letters": 0.2, "CJK letters": 0.0, "punctuation marks": 0.0,
     }  # fmt: skip
 
 

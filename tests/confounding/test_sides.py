@@ -55,6 +55,15 @@ def test_records_without_user_are_users_of_their_own_on_each_side(tmp_path: Path
     assert not api.check_data(*plain).failed
 
 
+@pytest.mark.parametrize("form", ["{}", "-{}", "n-{}", "user-{}"])
+def test_users_named_by_numbers_are_users(form: str, tmp_path: Path) -> None:
+    """User 3 on line 3 of both files is one person."""
+    rows = [{"text": "x" * i, "user": form.format(i)} for i in range(1, 9)]
+    both = [written(tmp_path / f"{side}.jsonl", rows) for side in ("in", "out")]
+    with pytest.raises(UsageError, match="as have 8 in all"):
+        api.check_data(*both)
+
+
 def _both(compared: Comparison) -> tuple[Any, Any]:
     return compared.sides.inside, compared.sides.outside
 

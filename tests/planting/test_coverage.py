@@ -341,3 +341,10 @@ def test_a_long_stream_takes_seconds(tokenizer: TextTokenizer) -> None:
     found = coverage.by_kind(rows, manifest.secrets, manifest.coins, tokenizer)
     assert time.process_time() - began < 1.2
     assert len(rows) >= 1_500 and all(reach.whole for reach in found)
+
+
+def test_copies_are_counted_in_plain_texts() -> None:
+    """A longer number is another value; words behind a value are not."""
+    planted = {text: coverage.Canary("code", 6, 2) for text in ("PIN is 123", "PIN is 1234")}
+    texts = ["my PIN is 123. PIN is 123!", "PIN is 1234 and PIN is 12345", "pin is 123"]
+    assert coverage.copies_in(texts, planted) == {"PIN is 123": 2, "PIN is 1234": 1}
