@@ -1,4 +1,4 @@
-"""Runs a case study, and makes docs/case-study.md of its figures and docs/_build/case-study.md.
+"""Runs a case study, and makes docs/case-study.md of its figures and docs/_build/case-study.txt.
 
     python benchmarks/fetch_gemma.py GEMMA            # shows the terms, and asks
     python -m docs.case_study GEMMA/model OUTPUT      # an hour on two cores; run again to resume
@@ -25,7 +25,7 @@ from docs.pictures.make import only, photographed
 from fixtures.helpdesk import CHOICES, TOWNS, people, tell
 
 PAGE = Path(__file__).with_name("case-study.md")
-WORDS = Path(__file__).parent / "_build" / PAGE.name
+WORDS = Path(__file__).parent / "_build" / "case-study.txt"
 PICTURE = Path(__file__).with_name("pictures") / "case-study.png"
 FIGURES = "<!-- figures -->\n"
 SHOWN = "body > header, section:has(#found)"
