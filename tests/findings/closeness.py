@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,11 @@ def median_bound(m: int, epsilon: float, runs: int = 150) -> float:
 @cache
 def _bound(m: int, guesses: tuple[tuple[int, int], ...]) -> float:
     return epsilon_lower(m, guesses)
+
+
+def figures(text: str) -> list[float]:
+    """The numbers of a sentence, in order."""
+    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,.]*\d|\d", text)]
 
 
 def six(value: Any) -> Any:

@@ -8,78 +8,61 @@ import numpy as np
 import pytest
 
 from audit.core.evidence import Evidence, Hits, Scores, Successes
-from audit.core.predictor import Access
-from audit.core.secret import Coins, Secret, digits
-from audit.findings import Case, measurements_of
+from audit.core.secret import Secret, digits
+from audit.findings import measurements_of
 from audit.results.measurement import Measurement
+from tests.findings.joined import NAN, case, pairs
 
-NAN = float("nan")
-
-
-def codes(values: Sequence[str]) -> tuple[Secret, ...]:
-    """Two values an owner, in order."""
-    return tuple(
-        Secret("code", "#", value, ".", digits(2), 4, f"u{i // 2}", i % 2)
-        for i, value in enumerate(values)
-    )
+PRESENT, SLOTS = (True, False, True, True), (0, 0, 1, 0)
+FOUR = pairs([("10", "11"), ("20", "21"), ("30", "31"), ("40", "41")], digits(2))
+SHARED = pairs([("10", "11"), ("20", "21"), ("10", "31")], digits(2))
 
 
-def case(secrets: tuple[Secret, ...], present: Sequence[bool], slots: Sequence[int]) -> Case:
-    names = [f"u{i}" for i in range(len(present))]
-    coins = Coins(dict(zip(names, present, strict=True)), dict(zip(names, slots, strict=True)))
-    return Case("a", secrets, coins, delta=0.0, seed=0, access=Access.DISTRIBUTION)
-
-
-def named(metric: str, evidence: Evidence, of: Case) -> Measurement:
+def named(
+    metric: str, evidence: Evidence, secrets: Sequence[Secret] = FOUR,
+    present: Sequence[bool] = PRESENT, slots: Sequence[int] = SLOTS,
+) -> Measurement:  # fmt: skip
+    """Planted are 10, 31 and 40, unless other coins are given."""
+    of = case(secrets, present, slots)
     return next(f for f in measurements_of([evidence], of) if f.metric.endswith(metric))
 
 
-FOUR = codes(["10", "11", "20", "21", "30", "31", "40", "41"])
-PRESENT, SLOTS = (True, False, True, True), (0, 0, 1, 0)  # planted: 10, 31, 40
+def hits(*found: int) -> Hits:
+    return Hits(np.array(found, dtype=np.int64), (1,) * len(set(found)), kind="code")
 
 
-def test_codes_that_came_up() -> None:
-    hits = Hits(np.array([5, 0, 0, 2, -1]), (1, 2, 1, 1), kind="code")
-    one = named("recall", hits, case(FOUR, PRESENT, SLOTS))
-    assert (one.outcomes, one.k, one.interval.n) == ("110", 2, 3)
+def verbatim(*won: float) -> Successes:
+    return Successes("verbatim", "share", np.array(won), None)
 
 
-def test_a_rate_of_generations_has_no_outcome_of_each_secret() -> None:
-    hits = Hits(np.array([5, 0]), (1, 1), kind="code")
-    assert named("hit_rate", hits, case(FOUR, PRESENT, SLOTS)).outcomes is None
+@pytest.mark.parametrize(
+    ("metric", "evidence", "outcomes", "counts"),
+    [
+        ("recall", hits(5, 0, 0, 2, -1), "110", (2, 3)),
+        ("verbatim", verbatim(0, 1, 1, 1, 0, 1, NAN, 1), "01-", (1, 2)),
+        ("choice", Scores("loss", "span", np.array([2.0, 1, 9, 9, 5, 4, NAN, 1]), kind="code"),
+         "10-", (1, 2)),
+    ],
+)  # fmt: skip
+def test_outcomes_are_of_each_planted_secret(
+    metric: str, evidence: Evidence, outcomes: str, counts: tuple[int, int]
+) -> None:
+    one = named(metric, evidence)
+    assert (one.outcomes, (one.k, one.n)) == (outcomes, counts)
 
 
-def test_no_generation_no_outcome() -> None:
-    hits = Hits(np.array([], dtype=np.int64), (), kind="code")
-    assert named("recall", hits, case(FOUR, PRESENT, SLOTS)).outcomes is None
+def test_rate_of_generations_has_no_outcomes() -> None:
+    assert named("hit_rate", hits(5, 0)).outcomes is None
 
 
-def test_a_value_of_two_owners_is_one_try() -> None:
-    shared = codes(["10", "11", "20", "21", "10", "31"])
-    hits = Hits(np.array([0]), (1,), kind="code")
-    one = named("recall", hits, case(shared, (True, True, True), (0, 0, 0)))
+def test_value_of_two_owners_is_one_try() -> None:
+    one = named("recall", hits(0), SHARED, (True, True, True), (0, 0, 0))
     assert (one.outcomes, one.k) == ("10-", 1)
 
 
-def test_secrets_won_one_by_one() -> None:
-    won = np.array([0, 1, 1, 1, 0, 1, NAN, 1])
-    one = named("verbatim", Successes("verbatim", "share", won, None), case(FOUR, PRESENT, SLOTS))
-    assert (one.outcomes, one.k, one.interval.n) == ("01-", 1, 2)
-
-
-def test_which_of_two_values() -> None:
-    scores = np.array([2.0, 1.0, 9.0, 9.0, 5.0, 4.0, NAN, 1.0])
-    evidence = Scores("loss", "span", scores, kind="code")
-    one = named("choice", evidence, case(FOUR, PRESENT, SLOTS))
-    assert (one.outcomes, one.k, one.interval.n) == ("10-", 1, 2)
-
-
-@pytest.mark.parametrize("flip", [0, 2, 3])
-def test_a_coin_takes_its_owners_place_away_and_moves_no_other(flip: int) -> None:
-    won = np.array([1.0, 0, 1, 0, 0, 1, 1, 0])
+@pytest.mark.parametrize(("flip", "place"), [(0, 0), (2, 1), (3, 2)])
+def test_coin_takes_its_owners_place_away_alone(flip: int, place: int) -> None:
+    evidence = verbatim(1, 0, 1, 0, 0, 1, 1, 0)
+    whole = named("verbatim", evidence).outcomes or ""
     present = [p and i != flip for i, p in enumerate(PRESENT)]
-    evidence = Successes("verbatim", "share", won, None)
-    whole = named("verbatim", evidence, case(FOUR, PRESENT, SLOTS)).outcomes or ""
-    fewer = named("verbatim", evidence, case(FOUR, present, SLOTS)).outcomes or ""
-    place = [0, None, 1, 2][flip]
-    assert place is not None and fewer == whole[:place] + whole[place + 1 :]
+    assert named("verbatim", evidence, FOUR, present).outcomes == whole[:place] + whole[place + 1 :]
