@@ -102,9 +102,8 @@ def test_three_ranks_by_hand() -> None:
     assert one.exposures is not None
     assert one.exposures.planted == six(sorted(shown[:3]))
     assert one.exposures.twins == six(sorted(shown[3:]))
-    assert (
-        figures(one.observation) == [6.64, 9.97, 4.98, 0.999, 3] and "all exact" in one.observation
-    )
+    assert figures(one.observation) == [6.64, 9.97, 4.98, 0.999, 3]
+    assert "all exact" in one.observation
 
 
 @pytest.mark.parametrize(
