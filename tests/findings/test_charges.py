@@ -19,7 +19,7 @@ from audit.results.measurement import Measurement
 from audit.results.numbers import FROM_FILE
 from audit.results.schema import ChargeTest
 from tests.findings.by_hand import answered, charged, promise
-from tests.findings.closeness import six
+from tests.findings.closeness import figures, six
 from tests.simulations import repeats
 
 NAN, INF = math.nan, math.inf
@@ -55,10 +55,7 @@ def test_the_nearest_query_by_hand() -> None:
     assert finding.interval.value == six(0.75) and finding.interval.n == 3
     assert (finding.p_value, finding.chance, finding.epsilon_lower) == (None, None, None)
     assert finding.charge_test == ChargeTest(queries=3, exceeded=0)
-    assert finding.observation == (
-        "3 queries, compared with 2 neighbours both ways: each within its charge. The nearest: the "
-        "ledger charged query 2 0.4 nats, and its D_2 with part 2 replaced is at least 0.3."
-    )
+    assert figures(finding.observation) == [3, 2, 2, 0.4, 2, 2, 0.3]
 
 
 @pytest.mark.parametrize("side", ["forth", "back"])
@@ -70,17 +67,26 @@ def test_one_query_beyond_its_charge_refutes_whatever_the_others_say(side: str) 
     best = compared(divergences(*pair), charged)
     assert best is not None and best.refutes and best.exceeded == 1
     assert (best.query, best.unit, best.admitted) == (17, 0, 12)  # the budget of queries ends it
-    assert found(divergences(*pair), charged).charge_test == ChargeTest(queries=50, exceeded=1)
-    assert found(divergences(*pair), charged).observation == (
-        "50 queries, compared with 2 neighbours both ways: 1 beyond their charge. The worst: the "
-        "ledger charged query 18 0.1 nats, and its D_2 with part 1 removed is at least 0.25. A "
-        "session admits 12 such queries, in all 3 nats."
-    )
+    finding = found(divergences(*pair), charged)
+    assert finding.charge_test == ChargeTest(queries=50, exceeded=1)
+    assert figures(finding.observation) == [50, 2, 1, 18, 0.1, 2, 1, 0.25, 12, 3]
 
 
-def test_a_charge_of_exactly_what_is_told_is_enough() -> None:
-    best = compared(divergences([[0.1]], [[0.1]], (0,)), charges([[0.1]]))
-    assert best is not None and best.share == 1.0 and not best.refutes
+@pytest.mark.parametrize(
+    ("forth", "back", "charge", "share"),
+    [
+        (0.1, 0.1, 0.1, 1.0),  # exactly what is told is enough
+        (0.0, 0.0, 0.0, 0.0),  # what costs nothing may tell nothing
+        (1e-9, 0.0, 0.0, INF),
+        (INF, 0.0, 0.5, INF),
+    ],
+)
+def test_share_above_the_charge_refutes(
+    forth: float, back: float, charge: float, share: float
+) -> None:
+    best = compared(divergences([[forth]], [[back]], (0,)), charges([[charge]]))
+    assert best is not None and (best.share, best.refutes) == (share, share > 1)
+    assert charge or not best.refutes or best.admitted is None
 
 
 def test_charges_are_those_of_the_unit_and_of_the_query() -> None:
@@ -92,15 +98,6 @@ def test_charges_are_those_of_the_unit_and_of_the_query() -> None:
     for wrong in (exact[:, ::-1], exact[::-1], np.roll(exact, 1, axis=0)):
         other = compared(evidence, charges(wrong))
         assert other is not None and other.refutes
-
-
-def test_what_costs_nothing_may_tell_nothing() -> None:
-    nothing = compared(divergences([[0.0]], [[0.0]], (0,)), charges([[0.0]]))
-    assert nothing is not None and nothing.share == 0.0 and not nothing.refutes
-    free = compared(divergences([[1e-9]], [[0.0]], (0,)), charges([[0.0]]))
-    assert free is not None and free.share == INF and free.refutes and free.admitted is None
-    never = compared(divergences([[INF]], [[0.0]], (0,)), charges([[0.5]]))
-    assert never is not None and never.share == INF and never.refutes
 
 
 def test_a_smaller_order_may_refute_and_a_larger_one_never() -> None:

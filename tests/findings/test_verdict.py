@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -26,7 +26,6 @@ from audit.statistics.holm import adjusted_p_values
 from audit.statistics.interval import Interval
 from tests.findings.by_hand import (
     HALF,
-    LEAK,
     MOST,
     NONE,
     SENSITIVE,
@@ -170,31 +169,53 @@ def test_no_rejected_test_is_ever_called_anything_but_a_leak(
         assert claim_overall(results, claim) == OnClaim.REFUTED
 
 
-def test_what_was_seen_end_to_end() -> None:
-    """Each was printed as silent or inconclusive once."""
-    large = promise(8.0)
-    median = finding(4.6e-5, v=None, metric="exposure", unit="bits", k=None, chance=1.0,
-                     interval=Interval(0.8, 0.7, 19.9, 3, 0.95, "order statistics"))  # fmt: skip
-    tiny = finding(1e-3, v=None, metric="probability", k=None, chance=1e-5,
-                   interval=Interval(2e-6, 0.0, 0.06, 60, 0.95, "means"),
-                   control=Control(value=2e-8, ci=(0.0, 0.06), n=60))  # fmt: skip
-    reconstructed = finding(1e-3, metric="targeted", chance=0.5, k=12,
-                            interval=clopper_pearson(12, 50),
-                            control=Control(value=0.0, ci=(0.0, 0.08), k=0, n=50))  # fmt: skip
-    area = membership(Interval(0.1, 0.0, 0.2, 200, 0.95, "means"), p_value=1e-9, test="scores")
-    accuracy = area.changed(metric="accuracy", unit="share of right calls", sides=1, value=0.12,
-                            ci=(0.1, 0.2))  # fmt: skip
-    beyond = finding(2e-4, metric="auc_968")  # a claim of 8, of which 100 coins can refute 3.06
-    for one in (median, tiny, reconstructed, beyond):
-        result = answered(one, large)
-        assert (result.leaked, result.claim) == (Leaked.LEAK, OnClaim.NOT_TESTABLE)
-    assert [r.leaked for r in judged([area, accuracy], large)] == [Leaked.LEAK] * 2
-
-
 # families
 
 
-def test_the_claim_itself_is_what_is_tested() -> None:
+@pytest.mark.parametrize(
+    ("p_values", "tests", "words"),
+    [
+        ([0.05], 0, ["leak"]),
+        ([0.0501], 0, ["inconclusive"]),
+        ([0.03], 0, ["leak"]),
+        ([0.03] * 4, 0, ["inconclusive"] * 4),  # Holm: 0.03 among four is 0.12
+        ([0.9, 0.01, 0.8, 0.7], 0, ["no leak found", "leak", "no leak found", "no leak found"]),
+        # six were to be made, whatever came of two of them
+        ([0.01, 0.9, 0.8, 0.7], 6, ["inconclusive", *["no leak found"] * 3]),
+        # without a test a finding neither counts nor shifts the others: 2 · 0.03 = 0.06
+        ([None, 0.03, None, 0.9], 0, [*["inconclusive"] * 3, "no leak found"]),
+        ([None, 0.024, None, 0.9], 0, ["inconclusive", "leak", "inconclusive", "no leak found"]),
+        # a grey zone lies between leak and silence: 0.04, 0.06, and 0.149 or 0.151 adjusted
+        ([0.004], 10, ["leak"]),
+        ([0.006], 10, ["inconclusive"]),
+        ([0.0149], 10, ["inconclusive"]),
+        ([0.0151], 10, ["no leak found"]),
+        ([0.04], 10, ["no leak found"]),  # one of ten is below 0.05 in 40 % of runs
+    ],
+)
+def test_leak_survives_the_other_tests_of_its_release(
+    p_values: Sequence[float | None], tests: int, words: Sequence[str]
+) -> None:
+    given = [
+        finding(p, None if p is None else HALF, metric=metric)
+        for p, metric in zip(p_values, "abcd", strict=False)
+    ]
+    everywhere = {("extraction", metric): True for metric in "abcd"}
+    found = judged(given, promise(2.0), everywhere, tests=tests)
+    assert [one.leaked for one in found] == words
+    if tests == 10 and words != ["leak"]:
+        shown = 10 * (p_values[0] or 0) if words == ["inconclusive"] else p_values[0]
+        assert "one of 10" in found[0].sentence and f"p = {shown:.2g}" in found[0].sentence
+
+
+@pytest.mark.parametrize(("tests", "word"), [(1, "no leak found"), (2, "inconclusive")])
+def test_no_outcome_that_could_convince_is_no_silence(tests: int, word: str) -> None:
+    """At best p = 0.03: 0.06 beside another test of the run, whether or not that was made."""
+    (result,) = judged([finding(NONE, v=HALF, least_p=0.03)], promise(2.0), SENSITIVE, tests)
+    assert result.leaked == word
+
+
+def test_claim_itself_is_what_is_tested() -> None:
     """All 66 right: q^66 = 0.03 at ε = ln q/(1 - q), δ = 0. One such test refutes, two do not."""
     q = 0.03 ** (1 / R)
     claim = promise(math.log(q / (1 - q)), delta=None)
@@ -221,65 +242,6 @@ def test_tests_without_a_bound_cost_the_claim_nothing() -> None:
     assert judged(weak, zero, tests=20, claims=1)[0].claim == "not refuted"
 
 
-@pytest.mark.parametrize(
-    ("given", "claim"),
-    [
-        (finding(), promise(2.0)),
-        (finding(v=HALF), promise(0.0, delta=0.0)),  # the p-value refutes, the bound is 0
-        (finding(delta=3e-4), promise(3.0, delta=None)),  # the bound is for a larger δ
-    ],
-    ids=["plain", "zero", "pure"],
-)
-def test_a_refutation_never_names_a_number_below_the_claim(
-    given: Measurement, claim: Guarantee
-) -> None:
-    result = answered(given, claim)
-    assert result.claim == "refuted"
-    named = re.findall(r"at least ([\d.]+)", result.claim_sentence)
-    assert claim.epsilon is not None
-    assert all(float(number) > claim.epsilon for number in named), result.claim_sentence
-
-
-def test_a_leak_must_survive_the_other_tests_of_its_release() -> None:
-    """Holm: 0.03 among four is 0.12; alone it is a leak. 0.01 among four is 0.04."""
-    everywhere = {("extraction", metric): True for metric in "abcd"}
-    among = [finding(0.03, HALF, metric=metric) for metric in "abcd"]
-    assert {r.leaked for r in judged(among, promise(2.0), everywhere)} == {"inconclusive"}
-    assert answered(finding(0.03, HALF), promise(2.0)).leaked == "leak"
-    one = [finding(p, HALF, metric=m) for p, m in zip((0.9, 0.01, 0.8, 0.7), "abcd", strict=True)]
-    words = [r.leaked for r in judged(one, promise(2.0), everywhere)]
-    assert words == ["no leak found", "leak", "no leak found", "no leak found"]
-    # six were to be made, whatever came of two of them
-    assert judged(one, promise(2.0), everywhere, tests=6)[1].leaked == "inconclusive"
-
-
-def test_findings_without_a_test_neither_count_nor_shift_the_others() -> None:
-    metrics = {("extraction", metric): True for metric in "abcd"}
-    given = [
-        finding(None, None, metric="a"), finding(0.03, HALF, metric="b"),
-        finding(None, None, metric="c"),
-        finding(0.9, HALF, metric="d"),
-    ]  # fmt: skip
-    words = [r.leaked for r in judged(given, promise(2.0), metrics)]
-    assert words == ["inconclusive"] * 3 + ["no leak found"]  # 2 · 0.03 = 0.06
-    given[1] = finding(0.024, HALF, metric="b")
-    assert judged(given, promise(2.0), metrics)[1].leaked == "leak"
-
-
-def test_level_is_five_percent() -> None:
-    assert answered(finding(0.05, HALF), promise(2.0)).leaked == "leak"
-    assert answered(finding(0.0501, HALF), promise(2.0)).leaked == "inconclusive"
-
-
-@pytest.mark.parametrize(("tests", "word"), [(1, "no leak found"), (2, "inconclusive")])
-def test_what_no_outcome_could_have_shown_is_not_silent(tests: int, word: str) -> None:
-    """At best p = 0.03: 0.06 beside another test of the run, whether or not that was made."""
-    given = finding(NONE, v=HALF, least_p=0.03)
-    (result,) = judged([given], promise(2.0), SENSITIVE, tests)
-    assert result.leaked == word
-    assert ("Too little was measured" in result.sentence) == (word == "inconclusive")
-
-
 # too few to test the claim
 
 
@@ -289,7 +251,7 @@ def test_what_no_outcome_could_have_shown_is_not_silent(tests: int, word: str) -
     ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 9, "delta": 0.0}, math.log(0.025 * 1e5)),
 ])  # fmt: skip
 @pytest.mark.parametrize("tests", [1, 4, 20])
-def test_what_could_have_been_refuted_is_adjusted_for_all_tests_of_the_claim(
+def test_refutable_claim_is_adjusted_for_all_its_tests(
     evidence: dict[str, Any], best: float, tests: int
 ) -> None:
     """At 0.05/tests all guesses right, or rank 1, refute less than at 0.05."""
@@ -299,15 +261,17 @@ def test_what_could_have_been_refuted_is_adjusted_for_all_tests_of_the_claim(
         assert tests > 1 or adjusted == pytest.approx(best, abs=1e-3)
     else:
         adjusted = best - math.log(tests)
-    known = {"value": 0.0, "method": "one_run", "hypothesis": "none", "unit": "user",
-             "relation": "add_or_remove"}  # fmt: skip
     power = Power(smallest_rate=None, largest_epsilon=None, n=9)
-    given = finding(NONE, epsilon_lower=EpsilonLower(**{**known, **evidence}), power=power)
+    given = finding(NONE, epsilon_lower=EpsilonLower(**{**KNOWN, **evidence}), power=power)
     words = [
         judged([given], promise(epsilon, delta=None), claims=tests)[0].claim
         for epsilon in (adjusted - 0.01, adjusted + 0.01)
     ]
     assert words == ["not refuted", "not testable"]
+
+
+KNOWN = {"value": 0.0, "method": "one_run", "hypothesis": "none", "unit": "user",
+         "relation": "add_or_remove"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -318,14 +282,11 @@ def test_what_could_have_been_refuted_is_adjusted_for_all_tests_of_the_claim(
         (1.0, 1e-5, None),
     ],
 )
-def test_too_few_coins_at_this_delta_is_said_where_that_is_the_reason(
+def test_too_few_coins_at_this_delta_is_the_reason(
     epsilon: float, delta: float, said: str | None
 ) -> None:
     """80 guesses over 120 coins: at δ = 1e-3 the term 2mδ alone keeps p above .004."""
-    over = EpsilonLower(
-        value=0.0, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
-        delta=1e-3, m=120, guesses=[(80, 80)],
-    )  # fmt: skip
+    over = EpsilonLower(**KNOWN, delta=1e-3, m=120, guesses=[(80, 80)])
     power = Power(smallest_rate=None, largest_epsilon=None, n=120)
     given = finding(epsilon_lower=over, power=power)
     (result,) = judged([given], promise(epsilon, delta=delta), tests=18, claims=18)
@@ -336,13 +297,12 @@ def test_too_few_coins_at_this_delta_is_said_where_that_is_the_reason(
 # the claim's own curve
 
 
-def curve_test(p: float, least_p: float = 1e-9) -> ClaimTest:
-    return ClaimTest(
-        mechanism="DP-SGD, σ = 1", m=120, r=80, v=79, p_value=p, least_p=least_p, critical=77
-    )
+def curve_test(p: float, least_p: float = 1e-9, **changes: Any) -> ClaimTest:
+    fields = {"mechanism": "DP-SGD, σ = 1", "m": 120, "r": 80, "v": 79, "critical": 77}
+    return ClaimTest(**{**fields, "p_value": p, "least_p": least_p, **changes})
 
 
-def test_a_claim_with_a_curve_is_tested_by_it_alone() -> None:
+def test_claim_with_a_curve_is_tested_by_it_alone() -> None:
     """Never by the smaller of two p-values; δ and what the bound compares with play no part."""
     for claim in (promise(2.0), promise(2.0, delta=1e-2)):
         assert answered(finding(claim_test=curve_test(0.2)), claim).claim == "not refuted"
@@ -353,195 +313,89 @@ def test_a_claim_with_a_curve_is_tested_by_it_alone() -> None:
     assert answered(weak, promise(2.0)).claim == "not testable"
 
 
+@pytest.mark.parametrize(("right", "claim", "word"), [
+    (78, "refuted", "leak"),
+    (40, "not refuted", "no leak found"),  # a p-value of the claim that its guesses contradict
+])  # fmt: skip
+def test_claim_falls_only_where_its_guesses_leak(right: int, claim: str, word: str) -> None:
+    test = curve_test(1e-6, m=100, v=right, critical=70)
+    (one,) = judged([finding(NONE, HALF, claim_test=test)], promise(2.0), claims=2)
+    assert (one.leaked, one.claim) == (word, claim)
+
+
 # ranks: another kind of bound
 
 
-def ranked(rank: float, n: int, space: float = 1000.0, **changes: Any) -> Measurement:
-    """A finding whose ε comes from the (lower median) rank of n secrets."""
-    alpha = 0.05 if n == 1 else 0.025
-    rank_bound = EpsilonLower(
-        value=max(0.0, math.log(alpha * space / rank)), method="rank", hypothesis="none",
-        unit="user", relation="add_or_remove", delta=0.0, rank=rank, space=space, n=n,
-    )  # fmt: skip
-    largest = math.log(alpha * space)
-    power = Power(smallest_rate=None, largest_epsilon=largest, n=n)
-    return finding(epsilon_lower=rank_bound, power=power, k=None, **changes)
+def ranked(rank: float, n: int, delta: float = 0.0) -> Measurement:
+    """A finding whose ε comes from the (lower median) rank of n secrets of a thousand."""
+    most = (0.05 if n == 1 else 0.025) * 1000
+    shown = {"method": "rank", "value": max(0.0, math.log(most / rank)), "delta": delta}
+    rank_bound = EpsilonLower(**{**KNOWN, **shown}, rank=rank, space=1000.0, n=n)
+    power = Power(smallest_rate=None, largest_epsilon=math.log(most), n=n)
+    return finding(epsilon_lower=rank_bound, power=power, k=None)
 
 
 @pytest.mark.parametrize(
-    ("rank", "n", "refuted"),
+    ("rank", "n", "delta", "refuted", "above"),
     [
-        (1, 1, math.log(50)),  # e^ε · 1/1000 = 0.05
-        (2, 1, math.log(25)),
-        (1, 3, math.log(25)),  # the lower median of three has at most twice that probability
-        (5, 3, math.log(5)),
+        (1, 1, None, math.log(50), "not testable"),  # e^ε · 1/1000 = 0.05
+        (2, 1, None, math.log(25), "not refuted"),
+        (1, 3, None, math.log(25), "not testable"),  # a lower median has at most twice that
+        (5, 3, None, math.log(5), "not refuted"),
+        (1, 1, 0.03, math.log(20), "not testable"),  # e^ε/1000 + 0.03 = 0.05, not ln 50
     ],
 )
-def test_a_rank_refutes_what_gives_it_less_than_one_chance_in_twenty(
-    rank: float, n: int, refuted: float
+def test_rank_refutes_what_it_is_too_improbable_under(
+    rank: float, n: int, delta: float | None, refuted: float, above: str
 ) -> None:
-    for epsilon, word in ((refuted - 2e-5, True), (refuted + 2e-5, False)):
-        result = answered(ranked(rank, n), promise(epsilon, delta=None))
-        assert (result.claim == "refuted") is word
-    result = answered(ranked(rank, n), promise(0.9 * refuted, delta=None))
+    given = ranked(rank, n, delta or 0.0)
+    for epsilon, word in ((refuted - 2e-5, "refuted"), (refuted + 2e-5, above)):
+        assert answered(given, promise(epsilon, delta=delta)).claim == word
+    result = answered(given, promise(0.9 * refuted, delta=delta))
     assert f"at least {at_least(refuted)}" in result.claim_sentence
 
 
-def test_a_claim_with_delta_is_tested_at_that_delta_by_ranks_too() -> None:
-    """e^ε/1000 + 0.03 = 0.05: rank 1 refutes up to ln 20, not ln 50."""
-    one = ranked(1, 1)
-    assert one.epsilon_lower is not None
-    given = one.changed(epsilon_lower=one.epsilon_lower.model_copy(update={"delta": 0.03}))
-    below, above = (promise(math.log(20) + x, delta=0.03) for x in (-2e-5, 2e-5))
-    assert answered(given, below).claim == "refuted"
-    assert answered(given, above).claim == "not testable"
-    sentence = answered(given, promise(1.0, delta=0.03)).claim_sentence
-    assert f"at least {at_least(math.log(20))}" in sentence
-
-
-# two-sided tests, and candidates that differ in themselves
+# candidates that differ in themselves
 
 
 def area(low: float, value: float, high: float) -> Interval:
     return Interval(value, low, high, 200, 0.95, "binomial tail means, two-sided")
 
 
-def membership(
-    value: Interval, blind: tuple[float, float] | None = None, **more: Any
-) -> Measurement:
-    given = None if blind is None else Control(value=sum(blind) / 2, ci=blind, n=200)
-    fields = {"metric": "auc", "unit": "AUC", "k": None, "chance": 0.5, "sides": 2, "blind": given}
-    return finding(interval=value, control=None, **{**fields, **more})
-
-
-LOW_AREA = area(0.2, 0.3, 0.4)
-AUC = {("extraction", "auc"): True}
-
-
-@pytest.mark.parametrize("value", [area(0.8, 0.9, 0.95), area(0.05, 0.1, 0.2)])
-@pytest.mark.parametrize("blind", [None, (0.4, 0.6), (0.55, 0.85), (0.93, 1.0), (0.0, 0.2)])
-def test_where_fair_coins_chose_nothing_demotes_a_rejected_test(
-    value: Interval, blind: tuple[float, float] | None
-) -> None:
-    result = answered(membership(value, blind), promise(math.inf), AUC)
-    assert result.leaked == "leak"
-    confounded = blind is not None and blind not in ((0.4, 0.6), (0.55, 0.85))
-    confounded = confounded or (blind == (0.55, 0.85) and value.ci in ((0.8, 0.95), (0.05, 0.2)))
-    assert ("accident of the coins" in result.sentence) is confounded
+ABOVE, BELOW = area(0.8, 0.9, 0.95), area(0.05, 0.1, 0.2)
 
 
 @pytest.mark.parametrize(
-    ("value", "blind", "word"),
+    ("value", "blind", "confounded"),
     [
-        (area(0.8, 0.9, 0.95), None, "leak"),
-        (area(0.8, 0.9, 0.95), (0.4, 0.6), "leak"),  # texts tell nothing apart
-        (area(0.8, 0.9, 0.95), (0.5, 0.9), "leak"),
-        (area(0.8, 0.9, 0.95), (0.55, 0.75), "leak"),  # the model knows more than the texts
-        (area(0.05, 0.1, 0.2), (0.55, 0.75), "leak"),
-        (area(0.05, 0.1, 0.2), (0.25, 0.45), "leak"),
-        (area(0.05, 0.1, 0.2), (0.15, 0.45), "inconclusive"),
-        (area(0.05, 0.1, 0.2), (0.8, 0.95), "inconclusive"),
-        (area(0.8, 0.9, 0.95), (0.55, 0.85), "inconclusive"),
-        (area(0.8, 0.9, 0.95), (0.93, 1.0), "inconclusive"),
+        *((value, blind, False) for value in (ABOVE, BELOW) for blind in (None, (0.4, 0.6))),
+        *((value, blind, True) for value in (ABOVE, BELOW)
+          for blind in ((0.55, 0.85), (0.93, 1.0), (0.0, 0.2), (0.8, 0.95), (0.15, 0.45))),
+        (ABOVE, (0.5, 0.9), False),  # texts tell nothing apart
+        (ABOVE, (0.55, 0.75), False),  # the model knows more than the texts
+        (BELOW, (0.55, 0.75), False),
+        (BELOW, (0.25, 0.45), False),
     ],
-)
-def test_without_coins_what_texts_tell_apart_is_no_finding(
-    value: Interval, blind: tuple[float, float] | None, word: str
+)  # fmt: skip
+def test_texts_told_apart_demote_without_coins_alone(
+    value: Interval, blind: tuple[float, float] | None, confounded: bool
 ) -> None:
-    given = membership(value, blind, fair_coins=False)
-    result = answered(given, promise(2.0), AUC)
-    assert result.leaked == word
-    assert ("without the model" in result.sentence) is (word == "inconclusive")
+    """Where fair coins chose, candidates differ by accident, and a rejected test is a leak."""
+    given = finding(
+        interval=value, control=None, metric="auc", unit="AUC", k=None, chance=0.5, sides=2,
+        blind=None if blind is None else Control(value=sum(blind) / 2, ci=blind, n=200),
+    )  # fmt: skip
+    sensitive = {("extraction", "auc"): True}
+    result = answered(given, promise(math.inf), sensitive)
+    assert result.leaked == "leak"
+    assert ("accident of the coins" in result.sentence) is confounded
+    result = answered(given.changed(fair_coins=False), promise(2.0), sensitive)
+    assert result.leaked == ("inconclusive" if confounded else "leak")
+    assert ("without the model" in result.sentence) is confounded
     assert result.claim == "not testable"
 
 
-# what is kept, and what is said
-
-
-def test_no_findings_no_answers() -> None:
-    assert judged([], promise(2.0)) == []
-    assert leaked_overall([]) == "not measured"
-    assert claim_overall([], promise(2.0)) == "not testable"
-    assert claim_overall([], promise(None)) == "unknown"
-    assert claim_overall([], promise(math.inf)) == "nothing claimed"
-
-
-def test_a_release_has_no_leak_only_where_every_test_says_so() -> None:
-    quiet, loud = finding(NONE, HALF, metric="a"), finding(metric="b")
-    open_, bare = finding(0.007, HALF, metric="c"), finding(None, None, metric="d")
-    beyond = finding(metric="e", stronger_than_release=True)
-    everywhere = {("extraction", metric): True for metric in "abcde"}
-
-    def overall(*given: Measurement) -> str:
-        return leaked_overall(judged(given, promise(2.0), everywhere, tests=9))
-
-    assert overall(quiet, bare) == "no leak found"
-    assert overall(quiet, beyond) == "no leak found"
-    assert overall(quiet, open_) == "inconclusive"
-    assert overall(quiet, open_, loud) == "leak"
-    assert overall(bare) == "inconclusive"
-    assert overall(beyond) == "not measured"
-
-
-def test_an_answer_carries_what_it_was_given_on() -> None:
-    given = membership(area(0.7, 0.8, 0.9), (0.4, 0.6)).changed(roc=((0.0, 0.2), (1.0, 1.0)))
-    result = answered(given, promise(2.0))
-    assert (result.value, result.ci, result.n) == (0.8, (0.7, 0.9), 200)
-    assert (result.p_value, result.chance, result.control) == (LEAK, 0.5, None)
-    assert (result.epsilon_lower, result.power) == (given.epsilon_lower, given.power)
-    assert (result.blind, result.sides) == (given.blind, 2)
-    assert result.roc == ((0.0, 0.2), (1.0, 1.0))
-
-
-WHY: list[tuple[Measurement, Guarantee, list[str]]] = [
-        (finding(), promise(2.0), ["30 of 100 generations were planted secrets", "0 were twins'",
-         "ε = 2 nats", "at least 3.0", "adjusted p = 1.4e-20"]),
-        (finding(v=MOST), promise(2.0), ["is not refuted", "at least 0.6"]),
-        (finding(NONE, HALF), promise(2.0), ["Not told apart from chance (smallest",
-         "found in 4 of 5"]),
-        (finding(), promise(None), ["unknown"]),
-        (finding(), promise(math.inf), ["Nothing was promised"]),
-        (finding(), promise(2.0, **RENYI), ["Rényi", "order 2"]),
-        (finding(), promise(2.0, unit="record"), ["per record", "per user"]),
-        (finding(stronger_than_release=True), promise(2.0),
-         ["A leak to insiders", "the release itself gives less access"]),
-        (finding(chance=0.5), promise(2.0), ["this figure alone hides it"]),
-        (finding(NONE, MOST), promise(2.0), ["30 of 100"]),
-        (finding(observation="7 of 29 planted secrets came up, and 0 of 31 twins."), promise(2.0),
-         ["7 of 29 planted secrets", "0 of 31 twins"]),
-        (finding(None, None, untested="No coin decides it."), promise(2.0),
-         ["No coin decides it."]),
-        (finding(None, None), promise(2.0), ["Too little was measured for any test."]),
-        (finding(v=MOST), promise(3.1), ["refute at most ε = 3.0", "the claimed ε = 3.1"]),
-        (finding(None, None, **UNMEASURED), promise(2.0), ["Nothing was answered"]),
-        (finding(None, None, **{**UNMEASURED, "interval": NEEDS}), promise(2.0),
-         ["It needs 1000 controls."]),
-        (finding(None, None, **{**UNMEASURED, "observation": "So few say nothing."}), promise(2.0),
-         ["So few say nothing."]),
-        (finding(p=0.001, v=R - 5), promise(1.9, delta=1e-6), ["is not refuted"]),
-    ]  # fmt: skip
-
-
-def test_sentences_say_why() -> None:
-    for given, guarantee, words in WHY:
-        result = answered(given, guarantee)
-        sentence = f"{result.sentence} {result.claim_sentence}"
-        assert all(word in sentence for word in words), sentence
-
-
-def test_more_than_chance_is_said_before_what_the_control_did() -> None:
-    """The control's silence explains silence, not signs of a leak."""
-    (result,) = judged([finding(0.01, HALF)], promise(2.0), {}, tests=9)
-    assert (result.leaked, "More than chance" in result.sentence) == ("inconclusive", True)
-
-
-def test_a_ledger_is_tested_whatever_else_is_read_and_whoever_chose_the_members() -> None:
-    for changes in ({"stronger_than_release": True}, {"fair_coins": False}):
-        given = charged(1.1, exceeded=1).changed(**changes)
-        assert answered(given, promise(2.0)).claim == "refuted"
-
-
-def test_texts_that_differ_are_no_leak_of_a_model_that_was_not_measured() -> None:
+def test_texts_told_apart_beside_no_area_demote() -> None:
     """Without an area of the model's own, nothing says that it knows more than the texts tell."""
     blind = Control(value=0.9, ci=(0.8, 1.0), n=200)
     for value in (None, 0.95):
@@ -550,7 +404,96 @@ def test_texts_that_differ_are_no_leak_of_a_model_that_was_not_measured() -> Non
         assert answered(given.changed(fair_coins=True), promise(2.0)).leaked == "leak"
 
 
-def test_what_was_shown_is_told_at_the_delta_of_the_claim() -> None:
+# what is joined, kept and said
+
+
+def test_no_findings_no_answers() -> None:
+    assert judged([], promise(2.0)) == []
+    assert leaked_overall([]) == "not measured"
+    for epsilon, word in ((2.0, "not testable"), (None, "unknown"), (math.inf, "nothing claimed")):
+        assert claim_overall([], promise(epsilon)) == word
+
+
+def test_release_has_no_leak_only_where_every_test_agrees() -> None:
+    quiet, loud = finding(NONE, HALF, metric="a"), finding(metric="b")
+    open_, bare = finding(0.007, HALF, metric="c"), finding(None, None, metric="d")
+    beyond = finding(metric="e", stronger_than_release=True)
+    everywhere = {("extraction", metric): True for metric in "abcde"}
+    for given, word in (
+        ([quiet, bare], "no leak found"),
+        ([quiet, beyond], "no leak found"),
+        ([quiet, open_], "inconclusive"),
+        ([quiet, open_, loud], "leak"),
+        ([bare], "inconclusive"),
+        ([beyond], "not measured"),
+    ):
+        assert leaked_overall(judged(given, promise(2.0), everywhere, tests=9)) == word
+
+
+def test_answer_carries_its_measurement() -> None:
+    given = finding(chance=0.5, sides=2, roc=((0.0, 0.2), (1.0, 1.0)))
+    result = answered(given, promise(2.0))
+    kept = {name: value for name, value in given if name not in ("adjusted_p", "guesses_p")}
+    assert {name: getattr(result, name) for name in kept} == kept
+
+
+WHY: list[tuple[Measurement, Guarantee, list[str]]] = [
+    (finding(), promise(2.0), ["30 of 100 generations were planted secrets", "0 were twins'",
+     "ε = 2 nats", "at least 3.0", "adjusted p = 1.4e-20"]),
+    (finding(v=MOST), promise(2.0), ["is not refuted", "at least 0.6"]),
+    (finding(NONE, HALF), promise(2.0), ["Not told apart from chance (smallest",
+     "found in 4 of 5"]),
+    (finding(), promise(2.0, **RENYI), ["Rényi", "order 2"]),
+    (finding(chance=0.5), promise(2.0), ["this figure alone hides it"]),
+    (finding(None, None, untested="No coin decides it."), promise(2.0), ["No coin decides it."]),
+    (finding(v=MOST), promise(3.1), ["refute at most ε = 3.0", "the claimed ε = 3.1"]),
+    (finding(None, None, **UNMEASURED), promise(2.0), ["Nothing was answered"]),
+    (finding(None, None, **{**UNMEASURED, "interval": NEEDS}), promise(2.0),
+     ["It needs 1000 controls."]),
+    (finding(None, None, **{**UNMEASURED, "observation": "So few say nothing."}), promise(2.0),
+     ["So few say nothing."]),
+    # the control's silence explains silence, not signs of a leak
+    (finding(0.1, HALF), promise(2.0), ["More than chance"]),
+]  # fmt: skip
+
+
+def test_sentences_give_the_reason() -> None:
+    for given, guarantee, words in WHY:
+        sensitive = {} if words == ["More than chance"] else SENSITIVE
+        result = answered(given, guarantee, sensitive)
+        sentence = f"{result.sentence} {result.claim_sentence}"
+        assert all(word in sentence for word in words), sentence
+
+
+def test_bound_beside_silence_is_unadjusted() -> None:
+    first, _ = judged([finding(NONE, 45), finding(NONE, 40, metric="b")], promise(None), tests=9)
+    assert first.leaked == "no leak found"
+    assert "is one of 2, unadjusted" in first.sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "claim"),
+    [
+        (finding(), promise(2.0)),
+        (finding(v=HALF), promise(0.0, delta=0.0)),  # the p-value refutes, the bound is 0
+        (finding(delta=3e-4), promise(3.0, delta=None)),  # the bound is for a larger δ
+    ],
+    ids=["plain", "zero", "pure"],
+)
+def test_refutation_names_no_number_below_the_claim(given: Measurement, claim: Guarantee) -> None:
+    result = answered(given, claim)
+    assert result.claim == "refuted" and claim.epsilon is not None
+    named = re.findall(r"at least ([\d.]+)", result.claim_sentence)
+    assert all(float(number) > claim.epsilon for number in named), result.claim_sentence
+
+
+def test_ledger_is_tested_whatever_else_is_read() -> None:
+    for changes in ({"stronger_than_release": True}, {"fair_coins": False}):
+        given = charged(1.1, exceeded=1).changed(**changes)
+        assert answered(given, promise(2.0)).claim == "refuted"
+
+
+def test_bound_is_shown_at_the_delta_of_the_claim() -> None:
     given = finding(v=MOST, delta=1e-3)
     assert given.epsilon_lower is not None
     shown = bounds.at_delta(given.epsilon_lower, 0.0)
@@ -564,7 +507,7 @@ def test_what_was_shown_is_told_at_the_delta_of_the_claim() -> None:
     ("share", "words"),
     [(0.0, "0 %"), (1.0, "100 %"), (0.0295, "2.95 %"), (1e-5, "1.0e-05"), (1e-4, "0.01 %")],
 )
-def test_shares_are_told_in_percent(share: float, words: str) -> None:
+def test_percent_of_a_share(share: float, words: str) -> None:
     assert percent(share) == words
 
 
@@ -587,5 +530,5 @@ def test_promises_are_rounded_up_and_bounds_down(value: float) -> None:
     (1234.5, "1,240", "1,230"), (0.1 + 0.2, "0.3", "0.3"),
     (8.333e-4, "8.34 × 10⁻⁴", "8.33 × 10⁻⁴"),
 ])  # fmt: skip
-def test_an_epsilon_in_words(value: float, up: str, down: str) -> None:
+def test_epsilon_in_words(value: float, up: str, down: str) -> None:
     assert (at_most(value), at_least(value)) == (up, down)
