@@ -30,7 +30,7 @@ from audit.results.schema import to_json
 from tests.command_line import audit
 from tests.fuzz import strategies
 from tests.fuzz.strategies import Case
-from tests.gate.conftest import TODAY
+from tests.gate.make import TODAY
 from tests.results.documents import document
 
 CASES = int(os.environ.get("FUZZ_CASES", "60"))  # of each kind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from audit.gate.outcome import State
 from audit.gate.policy import ClaimLimit, Policy
 from audit.plan.plan import Chosen
 from audit.plugins import registry
+from tests.gate import make
 
 ALLOWED = ClaimLimit(
     max_epsilon=2.0, unit="user", relation="add_or_remove", max_delta=1e-5, defense="dp_*"
@@ -35,21 +35,19 @@ ALLOWED = ClaimLimit(
         ({"delta": 2e-5}, "δ = 2 × 10⁻⁵"),
     ],
 )
-def test_what_is_not_the_allowed_claim_fails(
-    changes: dict[str, Any], said: str, make: SimpleNamespace
-) -> None:
+def test_what_is_not_the_allowed_claim_fails(changes: dict[str, Any], said: str) -> None:
     reason = claims.unsatisfied(ALLOWED, make.claim(**changes))
     assert reason is not None and said in reason
 
 
-def test_what_is_satisfies(make: SimpleNamespace) -> None:
+def test_what_is_satisfies() -> None:
     assert claims.unsatisfied(ALLOWED, make.claim()) is None
     assert claims.unsatisfied(ALLOWED, make.claim(0.5, delta=None)) is None
     also = make.claim(relation="replace", also=["add_or_remove"])
     assert claims.unsatisfied(ALLOWED, also) is None
 
 
-def test_a_renyi_claim_has_its_own_limit(make: SimpleNamespace) -> None:
+def test_a_renyi_claim_has_its_own_limit() -> None:
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
     limit = ClaimLimit(
         2.0, "part", "removed", basis="data-dependent", alpha=2.0
@@ -57,7 +55,7 @@ def test_a_renyi_claim_has_its_own_limit(make: SimpleNamespace) -> None:
     assert claims.unsatisfied(limit, make.claim(**part, delta=None)) is None
 
 
-def test_only_what_the_pattern_names_is_limited(make: SimpleNamespace) -> None:
+def test_only_what_the_pattern_names_is_limited() -> None:
     releases = [
         ("dp_sgd", make.release("dp_sgd")),
         ("submix", make.release("submix", guarantee=make.claim(9.0))),
@@ -85,9 +83,7 @@ def test_only_what_the_pattern_names_is_limited(make: SimpleNamespace) -> None:
         ({"noise": ["system"]}, State.FAIL),
     ],
 )
-def test_noise_comes_from_where_it_must(
-    parameters: dict[str, Any], state: State, make: SimpleNamespace
-) -> None:
+def test_noise_comes_from_where_it_must(parameters: dict[str, Any], state: State) -> None:
     limit = replace(ALLOWED, noise="system")
     releases = [("dp_sgd", make.release("dp_sgd", parameters=parameters))]
     (check,) = claims.checks(limit, releases)
@@ -108,7 +104,7 @@ def test_the_defenses_say_where_their_noise_comes_from() -> None:
 # several releases of one corpus
 
 
-def several(make: SimpleNamespace, *epsilons: float | None) -> Any:
+def several(*epsilons: float | None) -> Any:
     return [
         (f"dp_sgd:{i}", make.release("dp_sgd", parameters={"i": i}, guarantee=make.claim(e)))
         for i, e in enumerate(epsilons)
@@ -128,26 +124,24 @@ def several(make: SimpleNamespace, *epsilons: float | None) -> Any:
     ],
 )
 def test_releases_of_one_corpus_stay_below_a_total(
-    epsilons: tuple[float | None, ...], state: State, make: SimpleNamespace
+    epsilons: tuple[float | None, ...], state: State
 ) -> None:
     """Everyone whose data is in all of them is promised the sum."""
     limit = replace(ALLOWED, max_total=2.5)
-    *each, total = claims.checks(limit, several(make, *epsilons))
+    *each, total = claims.checks(limit, several(*epsilons))
     assert len(each) == len(epsilons)
     assert (total.id, total.state) == ("claim/dp_*/total", state)
-    assert len(claims.checks(ALLOWED, several(make, *epsilons))) == len(epsilons)
+    assert len(claims.checks(ALLOWED, several(*epsilons))) == len(epsilons)
 
 
 @pytest.mark.parametrize(("most", "code"), [(3.0, 0), (2.9, 1)])
-def test_the_gate_adds_up_all_seeds_and_no_reference(
-    most: float, code: int, make: SimpleNamespace
-) -> None:
+def test_the_gate_adds_up_all_seeds_and_no_reference(most: float, code: int) -> None:
     system = {"parameters": {"noise": "system"}, "guarantee": make.claim(1.5)}
     audited = [make.release("dp_sgd", make.rate(0), seed=seed, **system) for seed in (0, 1)]
     none = make.release("dp_none", reference=True, guarantee=make.claim(math.inf))
     limit = replace(ALLOWED, max_total=most, noise="system", line=9)
     policy = Policy(claim=(limit,), empirical=False, leaks=True)
-    outcome = verdict(make.run(*audited, none), policy, None, make.today)
+    outcome = verdict(make.run(*audited, none), policy, None, make.TODAY)
     held = [check for check in outcome.checks if check.rule == "claim"]
     assert [check.id for check in held] == [
         "claim/dp_sgd:seed=0", "claim/dp_sgd:seed=1", "claim/dp_*/total",
@@ -157,6 +151,6 @@ def test_the_gate_adds_up_all_seeds_and_no_reference(
     assert outcome.exit_code == code
 
 
-def test_a_total_of_nothing_fails_as_every_rule_does(make: SimpleNamespace) -> None:
+def test_a_total_of_nothing_fails_as_every_rule_does() -> None:
     (check,) = claims.checks(replace(ALLOWED, max_total=2.5), [])
     assert (check.state, check.subject) == (State.FAIL, "")

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -18,6 +17,7 @@ import pytest
 
 from audit.cli import app
 from audit.results.schema import Results, to_json
+from tests.gate import make
 
 PROJECT = Path(__file__).parents[2]
 
@@ -63,7 +63,7 @@ def written(folder: Path, results: Results) -> Path:
 
 
 @pytest.fixture
-def calm(make: SimpleNamespace, tmp_path: Path) -> Path:
+def calm(tmp_path: Path) -> Path:
     """A working directory with a silent run in `run`, and a leaky one in `leaky`."""
     tested = {
         "epsilon_lower": make.bound(0.0, m=100, guesses=[(66, 36)]), "claim": "not refuted",
@@ -203,9 +203,7 @@ def test_a_bad_policy_is_refused_with_its_line(calm: Path, audit: Audit) -> None
     assert "audit.toml:3: unknown key 'mx'; did you mean 'max'?" in refused(audit("gate", "run"))
 
 
-def test_a_run_that_is_not_complete_is_refused(
-    calm: Path, make: SimpleNamespace, audit: Audit
-) -> None:
+def test_a_run_that_is_not_complete_is_refused(calm: Path, audit: Audit) -> None:
     partial = make.run(make.release("x", make.rate(0, leaked="inconclusive"))).model_copy(
         update={"status": "partial"}
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -14,18 +13,19 @@ from scipy.stats import fisher_exact
 from audit.gate.comparison import Comparison, Part, Row, compare, text
 from audit.gate.setting_changes import LONGEST, changes
 from audit.results.schema import Results
+from tests.gate import make
 
 
 def rows(found: Comparison, part: Part) -> list[Row]:
     return [row for section in found.sections if section.title == part for row in section.rows]
 
 
-def compared(make: SimpleNamespace, before: int, after: int) -> Comparison:
+def compared(before: int, after: int) -> Comparison:
     one, other = (make.run(make.release("submix", make.rate(k))) for k in (before, after))
     return compare(one, other)
 
 
-def test_what_differs_is_laid_side_by_side(make: SimpleNamespace) -> None:
+def test_what_differs_is_laid_side_by_side() -> None:
     used = [{"perplexity": make.measure(v, 0.9 * v, 1.1 * v)} for v in (10, 20)]
     one = make.run(make.release("submix", make.rate(2), utility=used[0]))
     other = make.run(
@@ -48,7 +48,7 @@ def test_what_differs_is_laid_side_by_side(make: SimpleNamespace) -> None:
     assert written.index(Part.SETTINGS) < written.index(Part.APART) < written.index(Part.NOT_APART)
 
 
-def test_a_run_beside_itself_differs_in_nothing(make: SimpleNamespace) -> None:
+def test_a_run_beside_itself_differs_in_nothing() -> None:
     one = make.run(make.release("submix", make.rate(2)))
     found = compare(one, one)
     assert found.sections == ()
@@ -57,8 +57,8 @@ def test_a_run_beside_itself_differs_in_nothing(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("k", [0, 5, 12, 20, 50, 100])
-def test_overlapping_intervals_are_never_told_apart(make: SimpleNamespace, k: int) -> None:
-    found = compared(make, 5, k)
+def test_overlapping_intervals_are_never_told_apart(k: int) -> None:
+    found = compared(5, k)
     low, high = sorted([make.rate(5), make.rate(k)], key=lambda finding: finding.value)
     overlap = low.ci[1] >= high.ci[0]
     assert not (overlap and rows(found, Part.APART))
@@ -68,7 +68,7 @@ def test_overlapping_intervals_are_never_told_apart(make: SimpleNamespace, k: in
     )
 
 
-def test_paired_outcomes_say_no_more_than_the_intervals(make: SimpleNamespace) -> None:
+def test_paired_outcomes_say_no_more_than_the_intervals() -> None:
     """30 and 38 of 60 of the same secrets: p = 1/128, and intervals that overlap."""
     one, other = (
         make.run(make.release("x", make.rate(k, 60, outcomes="1" * k + "0" * (60 - k))))
@@ -78,7 +78,7 @@ def test_paired_outcomes_say_no_more_than_the_intervals(make: SimpleNamespace) -
     assert float(row[4]) == pytest.approx(1 / 128, rel=0.05)
 
 
-def test_what_cannot_be_tested_is_not_told_apart(make: SimpleNamespace) -> None:
+def test_what_cannot_be_tested_is_not_told_apart() -> None:
     for changed in ({"ci": None, "k": None}, {"unit": "bits"}, {"metric": "largest_rate"}):
         own = {"metric": "largest_rate"} if "metric" in changed else {}
         one = make.run(make.release("x", make.rate(1, **own)))
@@ -88,7 +88,7 @@ def test_what_cannot_be_tested_is_not_told_apart(make: SimpleNamespace) -> None:
         assert row[4] == "not tested" and "(1 cannot be tested)" in found.headline
 
 
-def test_a_changed_answer_is_shown_for_the_release_and_the_measure(make: SimpleNamespace) -> None:
+def test_a_changed_answer_is_shown_for_the_release_and_the_measure() -> None:
     one = make.run(make.release("x", make.rate(2)))
     other = make.run(make.release("x", make.rate(2, leaked="leak", claim="refuted")))
     answers = ("no leak found; claim not testable", "leak; claim refuted")
@@ -100,7 +100,7 @@ def test_a_changed_answer_is_shown_for_the_release_and_the_measure(make: SimpleN
     assert "2 answers changed" in found.headline
 
 
-def test_releases_are_matched_by_parameters_then_by_defense(make: SimpleNamespace) -> None:
+def test_releases_are_matched_by_parameters_then_by_defense() -> None:
     four, eight = (make.release("submix", make.rate(k), parameters={"k": k}) for k in (4, 8))
     lone = make.release("dp_sgd", make.rate(1))
     alone = rows(compare(make.run(four, eight), make.run(eight, lone)), Part.ONE_ONLY)
@@ -112,16 +112,16 @@ def test_releases_are_matched_by_parameters_then_by_defense(make: SimpleNamespac
     assert "4 of 100" in row[2] and "8 of 100" in row[3]
 
 
-def test_holm_adjusts_over_all_measures(make: SimpleNamespace) -> None:
+def test_holm_adjusts_over_all_measures() -> None:
     names = ("hit_rate", "recall")
     one, other = (make.run(make.release("x", *(make.rate(k, metric=n) for n in names)))
                   for k in (2, 12))  # fmt: skip
-    (alone,) = rows(compared(make, 2, 12), Part.NOT_APART)
+    (alone,) = rows(compared(2, 12), Part.NOT_APART)
     both = rows(compare(one, other), Part.NOT_APART)
     assert float(both[0][4]) == pytest.approx(2 * float(alone[4]), rel=0.05)
 
 
-def test_what_only_one_run_measured_is_shown(make: SimpleNamespace) -> None:
+def test_what_only_one_run_measured_is_shown() -> None:
     one = make.run(make.release("x", make.rate(2)))
     other = make.run(make.release("x", make.rate(None), make.rate(None, metric="recall")))
     found = compare(one, other)
@@ -131,7 +131,7 @@ def test_what_only_one_run_measured_is_shown(make: SimpleNamespace) -> None:
     assert rows(found, Part.ANSWERS)[-1][3] == "not measured; claim not testable"
 
 
-def test_version_corpus_and_seed_are_settings(make: SimpleNamespace) -> None:
+def test_version_corpus_and_seed_are_settings() -> None:
     one = make.run(make.release("x", make.rate(1)), environment={"audit": "1", "date": "today"})
     other = one.model_copy(
         update={
@@ -147,7 +147,7 @@ def test_version_corpus_and_seed_are_settings(make: SimpleNamespace) -> None:
     }
 
 
-def test_parameters_have_names_of_their_own(make: SimpleNamespace) -> None:
+def test_parameters_have_names_of_their_own() -> None:
     def planned(*ks: int) -> Results:
         defenses = [{"name": "submix", "parameters": {"k": k, "epsilon": 2.0}} for k in ks]
         made = make.run(make.release("submix", make.rate(1)))
@@ -167,9 +167,7 @@ VALUES = st.recursive(
 
 
 @given(one=VALUES, other=VALUES)
-def test_two_settings_that_differ_never_look_the_same(
-    make: SimpleNamespace, one: object, other: object
-) -> None:
+def test_two_settings_that_differ_never_look_the_same(one: object, other: object) -> None:
     runs = [make.run(make.release("x", make.rate(1)), plan={"own": v}) for v in (one, other)]
     changed, _ = changes(*runs)
     plans = [json.dumps(run.plan, sort_keys=True) for run in runs]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ import yaml
 
 from audit.cli.app import cli
 from audit.gate import baseline, increase_test, policy, verdict
+from tests.gate import make
 
 PROJECT = Path(__file__).parents[2]
 DOC = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_its_command_lines_are_understood(line: str) -> None:
     understood(line)
 
 
-def test_its_policy_is_read_and_its_checks_exist(tmp_path: Path, make: SimpleNamespace) -> None:
+def test_its_policy_is_read_and_its_checks_exist(tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_text(block("policy"), encoding="utf-8")
     found = policy.load(tmp_path / "audit.toml")
     claim = make.claim(2.0, unit="part", relation="removed", basis="data-dependent", alpha=2.0,
@@ -60,8 +60,8 @@ def test_its_policy_is_read_and_its_checks_exist(tmp_path: Path, make: SimpleNam
     rates = (make.rate(0, 200, attack=name), make.rate(0, metric="recall", attack=name))
     submix = make.release("submix", *rates, guarantee=claim, utility=used)
     run = make.run(submix, public)
-    accepted = baseline.make(run, "first accepted run", make.today)
-    outcome = verdict(run, found, accepted, make.today)
+    accepted = baseline.make(run, "first accepted run", make.TODAY)
+    outcome = verdict(run, found, accepted, make.TODAY)
     compared = [c.subject for c in outcome.checks if c.rule == "regression" and c.subject]
     assert {f"{name}.hit_rate", f"{name}.recall"} <= set(compared)
     assert not any("waives nothing" in note for note in outcome.notes)
@@ -132,7 +132,7 @@ TABLE = re.findall(
 )
 
 
-def test_the_table_of_power_is_computed(make: SimpleNamespace) -> None:
+def test_the_table_of_power_is_computed() -> None:
     assert len(TABLE) == 4
     for row in TABLE:
         k, n, *shown = (float(cell.replace(",", "")) for cell in row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from audit.statistics import roc
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.interval import Interval
 from audit.statistics.order_statistics import median_interval
+from tests.gate import make
 from tests.simulations import more, repeats
 
 RATES = ((0.02, 100), (0.1, 61), (0.9, 100), (0.4, 49))
@@ -25,7 +25,7 @@ SHIFTS = (0.0, 1.0)  # of normal scores of 61 members and 59 controls: AUC 0.5 a
 
 
 @pytest.fixture(scope="module")
-def areas(make: SimpleNamespace) -> list[list[Measurement]]:
+def areas() -> list[list[Measurement]]:
     """AUC-like metrics, drawn once: their intervals are what takes long."""
     draw = np.random.default_rng(3)
     return [
@@ -36,7 +36,7 @@ def areas(make: SimpleNamespace) -> list[list[Measurement]]:
 
 
 def metrics(
-    make: SimpleNamespace, draw: np.random.Generator, rates: Any, areas: list[list[Measurement]]
+    draw: np.random.Generator, rates: Any, areas: list[list[Measurement]]
 ) -> list[Measurement]:
     found = [make.rate(int(draw.binomial(n, p)), n) for p, n in rates]
     return found + [pool[draw.integers(len(pool))] for pool in areas]
@@ -53,23 +53,21 @@ def only_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(increase_test, "detectable", lambda *_: None)
 
 
-def measured(make: SimpleNamespace, found: Interval, unit: str) -> Measurement:
+def measured(found: Interval, unit: str) -> Measurement:
     changes = {"value": found.value, "ci": found.ci, "k": None, "n": found.n, "unit": unit}
     metric: Measurement = make.rate(0).model_copy(update=changes)
     return metric
 
 
-def skewed(make: SimpleNamespace, draw: np.random.Generator, n: int, share: float) -> Measurement:
+def skewed(draw: np.random.Generator, n: int, share: float) -> Measurement:
     """Mean probability of n secrets of which a share is memorised."""
     values = np.where(draw.random(n) < share, 0.9, 1e-6) * draw.uniform(0.5, 1, n)
-    return measured(make, mean_interval(values), "probability of a planted secret per generation")
+    return measured(mean_interval(values), "probability of a planted secret per generation")
 
 
-def low_end(
-    make: SimpleNamespace, draw: np.random.Generator, n: int, m: int, shift: float
-) -> Measurement:
+def low_end(draw: np.random.Generator, n: int, m: int, shift: float) -> Measurement:
     found = roc.tpr_at_fpr(draw.normal(size=n) + shift, draw.normal(size=m), 0.01)
-    return measured(make, found, "share of members")
+    return measured(found, "share of members")
 
 
 KINDS = {
@@ -87,17 +85,12 @@ KINDS = {
 @pytest.mark.parametrize("many", [1, *more(6)])
 @repeats(80, 1500)
 def test_low_ends_and_skewed_means_do_not_cry_wolf(
-    kind: str,
-    many: int,
-    runs: int,
-    make: SimpleNamespace,
-    generator: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, many: int, runs: int, generator: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given the threshold of 100 controls, TPR alarmed in 58 % of builds; a bootstrap over 21 or 60
     secrets made any change certain where no secret that leaks was drawn."""
     only_what_fails(monkeypatch)
-    pool = [KINDS[kind](make, generator) for _ in range(min(runs, 300))]
+    pool = [KINDS[kind](generator) for _ in range(min(runs, 300))]
     alarms = 0
     for _ in range(runs):
         drawn = [[pool[i] for i in generator.integers(len(pool), size=many)] for _ in range(2)]
@@ -108,18 +101,17 @@ def test_low_ends_and_skewed_means_do_not_cry_wolf(
 @repeats(200, 3000)
 def test_six_metrics_of_all_kinds_seldom_alarm(
     runs: int,
-    make: SimpleNamespace,
     generator: np.random.Generator,
     areas: list[list[Measurement]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     only_what_fails(monkeypatch)
     kinds = ("TPR 500/100", "TPR 500/500, leaking", "probability of 60, 3 %")
-    pools = [[KINDS[kind](make, generator) for _ in range(min(runs, 300))] for kind in kinds]
+    pools = [[KINDS[kind](generator) for _ in range(min(runs, 300))] for kind in kinds]
     alarms = 0
     for _ in range(runs):
         before, after = (
-            metrics(make, generator, RATES[:2], areas[1:])
+            metrics(generator, RATES[:2], areas[1:])
             + [pool[generator.integers(len(pool))] for pool in pools]
             for _ in range(2)
         )
@@ -135,14 +127,12 @@ def test_six_metrics_of_all_kinds_seldom_alarm(
         (60, 60),
     ],
 )
-def test_means_of_lopsided_runs_keep_the_level_exactly(
-    n: int, m: int, make: SimpleNamespace
-) -> None:
+def test_means_of_lopsided_runs_keep_the_level_exactly(n: int, m: int) -> None:
     """Secrets leak surely or not at all: both binomial laws summed. Undoubled, 600 and 5 alarmed in
     11.5 % of builds."""
     unit = "probability of a planted secret per generation"
     sides = [
-        [measured(make, mean_interval([1.0] * k + [0.0] * (size - k)), unit)
+        [measured(mean_interval([1.0] * k + [0.0] * (size - k)), unit)
          for k in range(size + 1)]
         for size in (n, m)
     ]  # fmt: skip
@@ -157,7 +147,7 @@ def test_means_of_lopsided_runs_keep_the_level_exactly(
 @pytest.mark.parametrize("many", [1, 6])
 @repeats(50, 150)
 def test_medians_of_two_clusters_do_not_cry_wolf(
-    n: int, m: int, many: int, runs: int, make: SimpleNamespace, generator: np.random.Generator
+    n: int, m: int, many: int, runs: int, generator: np.random.Generator
 ) -> None:
     """Of six all are in the upper half once in 64, and then so is their whole interval."""
     base = make.rate(0, metric="exposure_1_copy", attack="exposure", unit="bits")
@@ -180,7 +170,6 @@ def test_medians_of_two_clusters_do_not_cry_wolf(
 @repeats(300, 5000)
 def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
     runs: int,
-    make: SimpleNamespace,
     generator: np.random.Generator,
     areas: list[list[Measurement]],
     monkeypatch: pytest.MonkeyPatch,
@@ -188,17 +177,14 @@ def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
     only_what_fails(monkeypatch)
     alarms = 0
     for _ in range(runs):
-        states = build(*(metrics(make, generator, RATES, areas) for _ in range(2)))
+        states = build(*(metrics(generator, RATES, areas) for _ in range(2)))
         alarms += State.FAIL in states
     assert alarms / runs < 0.05  # exact tests and wide intervals: well below
     assert alarms > 0  # and not because nothing can ever fail
 
 
 def test_a_real_regression_is_caught_as_often_as_stated(
-    make: SimpleNamespace,
-    generator: np.random.Generator,
-    areas: list[list[Measurement]],
-    monkeypatch: pytest.MonkeyPatch,
+    generator: np.random.Generator, areas: list[list[Measurement]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From 2 % to 12 % of 100, among six metrics, baseline and run both random: 59 % (docs/ci.md).
 
@@ -214,16 +200,14 @@ def test_a_real_regression_is_caught_as_often_as_stated(
     caught, builds = 0, 200
     for _ in range(builds):
         before, after = (
-            metrics(make, generator, RATES, areas),
-            metrics(make, generator, worse, areas),
+            metrics(generator, RATES, areas),
+            metrics(generator, worse, areas),
         )
         caught += build(before, after)[0] == State.FAIL
     assert caught / builds == pytest.approx(first, abs=3 * np.sqrt(0.25 / builds))
 
 
-def test_medians_of_exposure_do_not_cry_wolf(
-    make: SimpleNamespace, generator: np.random.Generator
-) -> None:
+def test_medians_of_exposure_do_not_cry_wolf(generator: np.random.Generator) -> None:
     """Eleven exposures of secrets never seen: exponential, skewed, few."""
     alarms, builds = 0, 600
     base = make.rate(0, metric="exposure_1_copy", attack="exposure", unit="bits")

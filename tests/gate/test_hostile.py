@@ -6,7 +6,6 @@ import json
 import re
 import unicodedata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,6 +20,7 @@ from audit.gate.render import markdown as summary
 from audit.gate.render.escaping import markdown
 from audit.results.schema import Results
 from reports import junit, sarif
+from tests.gate import make
 
 HOSTILE = (
     "<script>alert(1)</script> ]]> &amp; <img src=x onerror=alert(1)> [a](javascript:b) "
@@ -31,7 +31,7 @@ HOSTILE = (
 LEAKED = "48213-77"
 
 
-def poisoned(make: SimpleNamespace, k: int = 40) -> Results:
+def poisoned(k: int = 40) -> Results:
     words = {"leaked": "leak", "claim": "refuted"} if k else {}
     found = make.rate(
         k, attack=HOSTILE, metric=HOSTILE, unit=HOSTILE, method=HOSTILE, **words,
@@ -46,15 +46,15 @@ def poisoned(make: SimpleNamespace, k: int = 40) -> Results:
 
 
 @pytest.fixture(scope="module")
-def outcome(make: SimpleNamespace) -> Outcome:
+def outcome() -> Outcome:
     policy = Policy(
         limit=(Limit(0.1, line=3), Limit(0.1, defense=HOSTILE[:40])),
-        waiver=(Waiver("limit/*", make.today, HOSTILE), Waiver(HOSTILE, make.today, HOSTILE)),
+        waiver=(Waiver("limit/*", make.TODAY, HOSTILE), Waiver(HOSTILE, make.TODAY, HOSTILE)),
         leaks=True,
         name=HOSTILE,
     )
-    old = baseline.make(poisoned(make, 0), HOSTILE, make.today)
-    found = verdict(poisoned(make), policy, old, make.today)
+    old = baseline.make(poisoned(0), HOSTILE, make.TODAY)
+    found = verdict(poisoned(), policy, old, make.TODAY)
     assert {check.state for check in found.checks} >= {State.FAIL, State.WAIVED}
     return found
 
@@ -111,19 +111,17 @@ def test_markdown_leaves_nothing_for_a_renderer_to_read() -> None:
     assert markdown("0.05 of 1.5") == "0.05 of 1.5"
 
 
-def test_a_comparison_is_plain(make: SimpleNamespace) -> None:
-    text = comparison.text(comparison.compare(poisoned(make), poisoned(make, 0)))
+def test_a_comparison_is_plain() -> None:
+    text = comparison.text(comparison.compare(poisoned(), poisoned(0)))
     assert_plain(text)
     assert "‹U+001B›" in text
 
 
-def test_a_baseline_is_ascii_json_without_what_was_said(
-    make: SimpleNamespace, tmp_path: Path
-) -> None:
-    text = baseline.text(baseline.make(poisoned(make), HOSTILE, make.today))
+def test_a_baseline_is_ascii_json_without_what_was_said(tmp_path: Path) -> None:
+    text = baseline.text(baseline.make(poisoned(), HOSTILE, make.TODAY))
     assert text.isascii() and LEAKED not in text
     document: dict[str, Any] = json.loads(text)
     assert document["reason"] == HOSTILE
     (tmp_path / "b.json").write_text(text)
     read = baseline.load(tmp_path / "b.json")
-    assert verdict(poisoned(make), Policy(), read, make.today).state == State.FAIL
+    assert verdict(poisoned(), Policy(), read, make.TODAY).state == State.FAIL

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from audit.gate import increase_test
 from audit.gate.strength import strength
 from audit.statistics.interval import Interval
+from tests.gate import make
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -51,7 +51,7 @@ def test_fisher_of_many_trials_is_quick_and_exact() -> None:
     assert increase_test.fisher(0, 10_000, 10_000, 10_000) == pytest.approx(0, abs=1e-300)
 
 
-def test_exact_tests_are_made_of_two_fixed_numbers_only(make: SimpleNamespace) -> None:
+def test_exact_tests_are_made_of_two_fixed_numbers_only() -> None:
     """A number that one session chose leaves the intervals alone to be compared."""
     fixed, may_stop = ([kind(k, 30) for k in (0, 8)]
                        for kind in (make.rate, make.stopped))  # fmt: skip
@@ -92,7 +92,7 @@ def test_no_rise_is_no_evidence() -> None:
     assert increase_test.intervals_p_value(interval(0.1, 0.0, 0.2), missing) is None
 
 
-def test_an_auc_below_a_half_leaks_as_much_as_one_above(make: SimpleNamespace) -> None:
+def test_an_auc_below_a_half_leaks_as_much_as_one_above() -> None:
     chance = make.area(np.arange(60.0), np.arange(60.0))
     low = make.area(np.arange(60.0), np.arange(60.0) + 50)
     high = make.area(np.arange(60.0) + 50, np.arange(60.0))
@@ -112,7 +112,7 @@ def test_an_auc_below_a_half_leaks_as_much_as_one_above(make: SimpleNamespace) -
     ],
 )
 def test_both_signs_of_an_auc_count(
-    value: float, ci: tuple[float, float], seen: tuple[float, ...], make: SimpleNamespace
+    value: float, ci: tuple[float, float], seen: tuple[float, ...]
 ) -> None:
     found = make.area([1.0, 2.0], [0.0, 3.0]).model_copy(update={"value": value, "ci": ci})
     one = strength(found)
@@ -122,9 +122,7 @@ def test_both_signs_of_an_auc_count(
 @pytest.mark.parametrize(
     ("k", "n0", "n1"), [(0, 100, 100), (2, 100, 100), (2, 100, 300), (40, 49, 49)]
 )
-def test_the_rise_said_to_be_noticed_is_noticed(
-    k: int, n0: int, n1: int, make: SimpleNamespace
-) -> None:
+def test_the_rise_said_to_be_noticed_is_noticed(k: int, n0: int, n1: int) -> None:
     """Its power by summing the binomial law: at least 80 %, and hardly more."""
     from scipy.stats import binom
 
@@ -136,7 +134,7 @@ def test_the_rise_said_to_be_noticed_is_noticed(
     assert power == pytest.approx(0.8, abs=1e-6)
 
 
-def test_nothing_is_noticed_where_no_rise_is_left(make: SimpleNamespace) -> None:
+def test_nothing_is_noticed_where_no_rise_is_left() -> None:
     full = make.rate(49, 49)
     assert increase_test.detectable(full, full, 0.05, 0.0) is None
     assert increase_test.can_detect(
@@ -144,7 +142,7 @@ def test_nothing_is_noticed_where_no_rise_is_left(make: SimpleNamespace) -> None
     )  # many trials; it is the rate that cannot rise
 
 
-def test_few_trials_are_not_enough(make: SimpleNamespace) -> None:
+def test_few_trials_are_not_enough() -> None:
     few, many = make.rate(0, 3), make.rate(0, 30)
     assert not increase_test.can_detect(few, few, 0.05 / 6)
     assert increase_test.can_detect(many, many, 0.05 / 6)
@@ -154,7 +152,7 @@ def test_few_trials_are_not_enough(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.5])
-def test_many_trials_are_quick(share: float, make: SimpleNamespace) -> None:
+def test_many_trials_are_quick(share: float) -> None:
     """A search over halves; 47 s where each of 30,000 ways was counted."""
     n = 100_000
     metric, begun = make.rate(int(share * n), n), time.process_time()
@@ -175,7 +173,7 @@ def test_very_many_trials_follow_the_normal_law(n: int) -> None:
     )
 
 
-def test_what_is_too_small_to_fail_is_not_said_to_be_noticed(make: SimpleNamespace) -> None:
+def test_what_is_too_small_to_fail_is_not_said_to_be_noticed() -> None:
     before = make.rate(100, 10_000)
     small, large = (increase_test.detectable(before, before, 0.05, delta) for delta in (0.0, 0.1))
     assert small is not None and small < 0.02

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,7 +15,8 @@ from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
 from reports import junit, sarif
 from reports._content import glance
-from tests.gate.conftest import TODAY
+from tests.gate import make
+from tests.gate.make import TODAY
 
 INSIDERS = Leaked.INSIDERS
 
@@ -43,13 +43,13 @@ INSIDE = "leak/submix/extraction.probability"
 )  # fmt: skip
 @pytest.mark.parametrize("beside", [True, False])
 def test_leak_to_insiders_stands_in_every_view(
-    policy: Policy, state: State, level: str, place: str, beside: bool, make: SimpleNamespace
+    policy: Policy, state: State, level: str, place: str, beside: bool
 ) -> None:
     """beside: the attack has a measure by what the release gives, without a leak."""
     inside = make.rate(40, metric="probability", leaked=INSIDERS, stronger_than_release=True)
     quiet = make.rate(0, metric="recall")
     results = make.run(make.release("submix", *([quiet, inside] if beside else [inside])))
-    outcome = verdict(results, policy, None, make.today)
+    outcome = verdict(results, policy, None, make.TODAY)
     (check,) = (c for c in outcome.checks if c.id == INSIDE)
     assert check.state == state and "leak to insiders (0.4 [" in check.sentence
     assert (outcome.exit_code == 1) == (state == State.FAIL)

@@ -13,13 +13,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from audit.results.schema import to_json
+from tests.gate import make
 
 PROJECT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((PROJECT / "ci" / "action.yml").read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ LOOSE = (
 
 
 @pytest.fixture
-def job(tmp_path: Path, make: SimpleNamespace) -> Path:
+def job(tmp_path: Path) -> Path:
     """A working directory with a leaky run in audits/ci, a silent one in audits/quiet."""
     loud = make.rate(200, 200, leaked="leak", p_value=1e-9, claim="nothing claimed")
     control = make.release("none", loud, reference=True, guarantee=make.claim(math.inf))

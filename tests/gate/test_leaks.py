@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,15 +29,16 @@ from audit.results.schema import (
 from reports import junit
 from tests.by_hand import SILENCE
 from tests.findings.by_hand import by_holm
+from tests.gate import make
 
 
-def outcome(make: SimpleNamespace, *releases: ReleaseResult, **policy: Any) -> Outcome:
-    found: Outcome = verdict(make.run(*releases), Policy(**policy), None, make.today)
+def outcome(*releases: ReleaseResult, **policy: Any) -> Outcome:
+    found: Outcome = verdict(make.run(*releases), Policy(**policy), None, make.TODAY)
     return found
 
 
-def states(make: SimpleNamespace, release: ReleaseResult, **policy: Any) -> dict[str, State]:
-    return {check.id: check.state for check in outcome(make, release, **policy).checks}
+def states(release: ReleaseResult, **policy: Any) -> dict[str, State]:
+    return {check.id: check.state for check in outcome(release, **policy).checks}
 
 
 # what is a leak
@@ -54,50 +54,50 @@ def states(make: SimpleNamespace, release: ReleaseResult, **policy: Any) -> dict
 )
 @pytest.mark.parametrize("claim", OnClaim)
 def test_what_leaked_decides_whatever_it_says_about_the_claim(
-    word: str, state: State, claim: OnClaim, make: SimpleNamespace
+    word: str, state: State, claim: OnClaim
 ) -> None:
-    found = states(make, make.release("submix", make.rate(1, leaked=word, claim=claim)))
+    found = states(make.release("submix", make.rate(1, leaked=word, claim=claim)))
     assert found["leak/submix/extraction.hit_rate"] == state
 
 
-def test_what_asks_more_than_the_release_gives_is_no_leak_of_it(make: SimpleNamespace) -> None:
+def test_what_asks_more_than_the_release_gives_is_no_leak_of_it() -> None:
     beyond = make.rate(40, stronger_than_release=True)
-    found = states(make, make.release("submix", beyond))
+    found = states(make.release("submix", beyond))
     assert found["leak/submix/extraction"] == State.SKIPPED
     assert State.FAIL not in found.values()
     both = make.release("submix", beyond, make.rate(0, metric="recall"))
-    assert states(make, both)["leak/submix/extraction.recall"] == State.PASS
+    assert states(both)["leak/submix/extraction.recall"] == State.PASS
 
 
-def test_an_attack_that_measured_nothing_is_not_silence(make: SimpleNamespace) -> None:
-    found = outcome(make, make.release("x", make.rate(None)))
+def test_an_attack_that_measured_nothing_is_not_silence() -> None:
+    found = outcome(make.release("x", make.rate(None)))
     assert found.checks[0].state == State.INCONCLUSIVE
     assert (found.state, found.exit_code) == (State.INCONCLUSIVE, 0)
 
 
-def test_a_leak_without_a_value_fails_like_any_other(make: SimpleNamespace) -> None:
+def test_a_leak_without_a_value_fails_like_any_other() -> None:
     """Ranks known within bounds only have no median, and their test may be rejected."""
     bounded = make.rate(None, metric="exposure", leaked="leak", p_value=1e-9)
-    found = outcome(make, make.release("x", bounded))
+    found = outcome(make.release("x", bounded))
     assert (found.checks[0].state, found.exit_code) == (State.FAIL, 1)
     assert found.checks[0].sentence == "a leak (known within bounds only, p = 1e-09)"
 
 
-def test_references_are_never_gated(make: SimpleNamespace) -> None:
+def test_references_are_never_gated() -> None:
     leaky = make.release("none", make.rate(90, leaked="leak", claim="refuted"), reference=True)
-    found = outcome(make, leaky)
+    found = outcome(leaky)
     assert found.checks == ()
     assert found.state == State.INCONCLUSIVE  # nothing was gated: no reason to be calm
 
 
-def test_every_other_release_is(make: SimpleNamespace) -> None:
+def test_every_other_release_is() -> None:
     defenses = ("none", "as_is", "redaction", "public", "dp_sgd")
     for defense, epsilon in product(defenses, (None, math.inf, 8.0)):
         leaky = make.release(defense, make.rate(90, leaked="leak"), guarantee=make.claim(epsilon))
-        assert outcome(make, leaky).exit_code == 1, (defense, epsilon)
+        assert outcome(leaky).exit_code == 1, (defense, epsilon)
 
 
-def test_each_attack_is_told_apart(make: SimpleNamespace) -> None:
+def test_each_attack_is_told_apart() -> None:
     other = make.rate(None, attack="exposure", metric="exposure_1_copy")
     checks = list(leak_checks("x", make.release("x", make.rate(0), other), {}, True, Rules()))
     assert [(c.subject, c.state) for c in checks] == [
@@ -126,69 +126,63 @@ LIMITS = [
 
 
 @pytest.mark.parametrize("leaks", [None, True])
-def test_only_a_limit_that_names_the_metric_allows_its_leak(
-    leaks: bool | None, make: SimpleNamespace
-) -> None:
+def test_only_a_limit_that_names_the_metric_allows_its_leak(leaks: bool | None) -> None:
     leaky = make.release("x", make.rate(5, leaked="leak"), make.rate(0, metric="recall"))
     for limit, allowed in LIMITS:
-        found = states(make, leaky, limit=(limit,), empirical=False, leaks=leaks)
+        found = states(leaky, limit=(limit,), empirical=False, leaks=leaks)
         assert found[HIT_RATE] == (State.SKIPPED if allowed else State.FAIL), limit
 
 
 @pytest.mark.parametrize(("most", "state"), [(0.5, State.PASS), (0.05, State.INCONCLUSIVE),
                                              (0.01, State.FAIL)])  # fmt: skip
-def test_then_the_limit_decides(most: float, state: State, make: SimpleNamespace) -> None:
+def test_then_the_limit_decides(most: float, state: State) -> None:
     leaky = make.release("x", make.rate(5, leaked="leak"))
     limit = Limit(most, metric="hit_rate", line=7)
-    found = outcome(make, leaky, limit=(limit,), empirical=False)
+    found = outcome(leaky, limit=(limit,), empirical=False)
     by_id = {check.id: check for check in found.checks}
     assert by_id[HIT_RATE].state == State.SKIPPED
     assert "which the limit of line 7 allows by name" in by_id[HIT_RATE].sentence
     assert by_id["limit/x/extraction.hit_rate"].state == found.state == state
 
 
-def test_a_limit_allows_no_leak_that_it_cannot_measure(make: SimpleNamespace) -> None:
+def test_a_limit_allows_no_leak_that_it_cannot_measure() -> None:
     bounded = make.rate(None, leaked="leak", p_value=1e-9)
     limit = Limit(0.5, metric="hit_rate")
-    found = states(make, make.release("x", bounded), limit=(limit,), empirical=False)
+    found = states(make.release("x", bounded), limit=(limit,), empirical=False)
     assert found[HIT_RATE] == State.FAIL
 
 
-def test_a_limit_allows_no_leak_that_its_figure_hides(make: SimpleNamespace) -> None:
+def test_a_limit_allows_no_leak_that_its_figure_hides() -> None:
     """None of 100, and the test of all planted secrets together rejects chance."""
     hidden = make.rate(0, leaked="leak", p_value=1e-9)
     limit = Limit(0.05, metric="hit_rate")
-    found = states(make, make.release("x", hidden), limit=(limit,), empirical=False)
+    found = states(make.release("x", hidden), limit=(limit,), empirical=False)
     assert found[HIT_RATE] == State.FAIL
 
 
-def test_a_pattern_limits_leaks_and_no_charges(make: SimpleNamespace) -> None:
+def test_a_pattern_limits_leaks_and_no_charges() -> None:
     share = make.rate(90, metric="charges").changed(
         charge_test=ChargeTest(queries=9, exceeded=0), leaked="not measured"
     )
     release = make.release("x", make.rate(0), share)
-    found = states(make, release, limit=(Limit(0.5),), empirical=False)
+    found = states(release, limit=(Limit(0.5),), empirical=False)
     assert "limit/x/extraction.charges" not in found and State.FAIL not in found.values()
-    named = states(make, release, limit=(Limit(0.5, metric="charges"),), empirical=False)
+    named = states(release, limit=(Limit(0.5, metric="charges"),), empirical=False)
     assert named["limit/x/extraction.charges"] == State.FAIL
 
 
-def test_beside_a_limit_only_leaks_are_checked_unless_all_are_asked_for(
-    make: SimpleNamespace,
-) -> None:
+def test_beside_a_limit_only_leaks_are_checked_unless_all_are_asked_for() -> None:
     calm = make.release("x", make.rate(0), make.rate(None, attack="exposure"))
     limit = (Limit(0.5, metric="hit_rate"),)
-    assert not any(i.startswith("leak/") for i in states(make, calm, limit=limit))
-    assert states(make, calm, limit=limit, leaks=True)[HIT_RATE] == State.PASS
-    assert states(make, calm)[HIT_RATE] == State.PASS
+    assert not any(i.startswith("leak/") for i in states(calm, limit=limit))
+    assert states(calm, limit=limit, leaks=True)[HIT_RATE] == State.PASS
+    assert states(calm)[HIT_RATE] == State.PASS
 
 
 # a secret of many
 
 
-def test_one_user_who_leaks_completely_breaks_a_limit_on_the_largest_exposure(
-    make: SimpleNamespace,
-) -> None:
+def test_one_user_who_leaks_completely_breaks_a_limit_on_the_largest_exposure() -> None:
     """The median of the others passes the same limit."""
     bits = {"attack": "exposure", "unit": "bits", "sides": 2, "k": None, "n": 60}
     shown = {"value": 1.1, "ci": (0.7, 1.6), "leaked": "inconclusive"}
@@ -199,10 +193,10 @@ def test_one_user_who_leaks_completely_breaks_a_limit_on_the_largest_exposure(
     limits = tuple(
         Limit(10.0, metric=metric) for metric in ("exposure_1_copy", "largest_exposure_1_copy")
     )
-    found = states(make, release, limit=limits, empirical=False)
+    found = states(release, limit=limits, empirical=False)
     assert found["limit/x/exposure.exposure_1_copy"] == State.PASS
     assert found["limit/x/exposure.largest_exposure_1_copy"] == State.FAIL
-    alone = states(make, release, limit=limits[:1], empirical=False)
+    alone = states(release, limit=limits[:1], empirical=False)
     assert alone["leak/x/exposure.largest_exposure_1_copy"] == State.FAIL
 
 
@@ -212,15 +206,13 @@ R = 66  # guesses over 100 coins; if all are right, ε ≥ 3.06
 EXPOSED = {"attack": "exposure", "metric": "exposure_1_copy"}
 
 
-def evidence(make: SimpleNamespace, v: int, delta: float = 1e-5, **changes: Any) -> Any:
+def evidence(v: int, delta: float = 1e-5, **changes: Any) -> Any:
     """The bound that v right guesses of R give."""
     found = make.bound(0.0, delta=delta, m=100, guesses=[(R, v)], **changes)
     return found.changed(value=bounds.at_delta(found, delta))
 
 
-def answered(
-    make: SimpleNamespace, claim: Guarantee, *found: FindingResult, tests: int = 1
-) -> Check:
+def answered(claim: Guarantee, *found: FindingResult, tests: int = 1) -> Check:
     """The check of a claim, after both answers were given to all findings."""
     family = Family(tests, tests)
     judged = judge(by_holm(found, claim, family), claim, Shows(), family)
@@ -247,11 +239,9 @@ def promise(epsilon: float | None = 2.0, **changes: Any) -> Guarantee:
         (33, 1, State.PASS, "measured: at least 0, confidence 95% each; not refuted"),
     ],
 )
-def test_a_claim_falls_once_it_is_beyond_doubt(
-    v: int, tests: int, state: State, said: str, make: SimpleNamespace
-) -> None:
-    found = make.rate(0, epsilon_lower=evidence(make, v), test="one")
-    check = answered(make, promise(), found, tests=tests)
+def test_a_claim_falls_once_it_is_beyond_doubt(v: int, tests: int, state: State, said: str) -> None:
+    found = make.rate(0, epsilon_lower=evidence(v), test="one")
+    check = answered(promise(), found, tests=tests)
     assert check.state == state and said in check.sentence, check.sentence
 
 
@@ -265,7 +255,7 @@ def test_a_claim_falls_once_it_is_beyond_doubt(
     ],
 )
 def test_a_ledger_speaks_of_the_claim_and_of_no_leak(
-    test: ChargeTest, word: str, state: State, make: SimpleNamespace
+    test: ChargeTest, word: str, state: State
 ) -> None:
     """Nor is its silence about leaks held against the release by --strict."""
     finding = make.rate(None, attack="ledger", metric="charges", leaked="not measured", claim=word)
@@ -281,13 +271,13 @@ def test_a_ledger_speaks_of_the_claim_and_of_no_leak(
         assert "9 queries beside their charges (charges); not refuted" in check.sentence
 
 
-def test_bounds_of_another_kind_say_nothing_of_the_claim(make: SimpleNamespace) -> None:
-    found = make.rate(0, epsilon_lower=evidence(make, R))
+def test_bounds_of_another_kind_say_nothing_of_the_claim() -> None:
+    found = make.rate(0, epsilon_lower=evidence(R))
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
     for claim in (promise(**part), promise(unit="record")):
-        assert answered(make, claim, found).state == State.SKIPPED
+        assert answered(claim, found).state == State.SKIPPED
     for nothing in (None, math.inf):
-        check = answered(make, promise(nothing), found)
+        check = answered(promise(nothing), found)
         assert (check.state, check.sentence[:16]) == (State.SKIPPED, "no ε is claimed,")
 
 
@@ -302,65 +292,59 @@ def test_bounds_of_another_kind_say_nothing_of_the_claim(make: SimpleNamespace) 
         (0.01, 66, State.INCONCLUSIVE, "no number of coins could refute the claimed ε = 2 at δ"),
     ],
 )
-def test_a_claim_is_tested_at_its_own_delta(
-    delta: float, v: int, state: State, said: str, make: SimpleNamespace
-) -> None:
+def test_a_claim_is_tested_at_its_own_delta(delta: float, v: int, state: State, said: str) -> None:
     """The coins and guesses are stored, so the bound at the plan's δ = 1e-5 is no obstacle."""
-    found = make.rate(0, epsilon_lower=evidence(make, v))
-    check = answered(make, promise(delta=delta), found)
+    found = make.rate(0, epsilon_lower=evidence(v))
+    check = answered(promise(delta=delta), found)
     assert check.state == state and said in check.sentence, check.sentence
 
 
-def test_a_claim_nobody_measured_is_open(make: SimpleNamespace) -> None:
-    check = answered(make, promise(), make.rate(0))
+def test_a_claim_nobody_measured_is_open() -> None:
+    check = answered(promise(), make.rate(0))
     assert check.state == State.INCONCLUSIVE
     assert "no attack of this run gives a bound on ε" in check.sentence
-    found = make.rate(0, epsilon_lower=evidence(make, R), fair_coins=False)
-    check = answered(make, promise(), found)
+    found = make.rate(0, epsilon_lower=evidence(R), fair_coins=False)
+    check = answered(promise(), found)
     assert check.state == State.INCONCLUSIVE and "no fair coins" in check.sentence
 
 
 @pytest.mark.parametrize("v", [40, R])
-def test_what_reads_more_than_the_release_gives_is_no_evidence_on_it(
-    v: int, make: SimpleNamespace
-) -> None:
-    beyond = make.rate(0, epsilon_lower=evidence(make, v), stronger_than_release=True)
-    assert answered(make, promise(), beyond).state == State.INCONCLUSIVE
-    own = make.rate(0, metric="recall", epsilon_lower=evidence(make, 40), test="recall")
-    assert answered(make, promise(), beyond, own).state == State.PASS
+def test_what_reads_more_than_the_release_gives_is_no_evidence_on_it(v: int) -> None:
+    beyond = make.rate(0, epsilon_lower=evidence(v), stronger_than_release=True)
+    assert answered(promise(), beyond).state == State.INCONCLUSIVE
+    own = make.rate(0, metric="recall", epsilon_lower=evidence(40), test="recall")
+    assert answered(promise(), beyond, own).state == State.PASS
 
 
-def test_why_no_attack_tests_a_claim_of_another_kind(make: SimpleNamespace) -> None:
+def test_why_no_attack_tests_a_claim_of_another_kind() -> None:
     """What the release gives decides; what was not trained on is open, whatever its kind."""
     part = promise(unit="part", relation="removed", alpha=2.0, basis="data-dependent")
-    bound = evidence(make, 40)
+    bound = evidence(40)
     own = make.rate(0, epsilon_lower=bound)
     beyond = make.rate(0, metric="probability", epsilon_lower=bound, stronger_than_release=True)
     for found in ([own], [own, beyond], [beyond, own]):
-        check = answered(make, part, *found)
+        check = answered(part, *found)
         assert (check.state, "Rényi" in check.sentence) == (State.SKIPPED, True)
-    assert answered(make, part, beyond).state == State.INCONCLUSIVE
+    assert answered(part, beyond).state == State.INCONCLUSIVE
     lost = own.model_copy(update={"untrained": "Lost."})
-    assert answered(make, part, lost).state == State.INCONCLUSIVE
+    assert answered(part, lost).state == State.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("tests", [1, 4, 20])
-def test_a_claim_that_nothing_could_have_refuted_is_not_upheld(
-    tests: int, make: SimpleNamespace
-) -> None:
+def test_a_claim_that_nothing_could_have_refuted_is_not_upheld(tests: int) -> None:
     """All R of R right refute ln(q/(1−q)), q^R = 0.05/tests, at δ = 0, and no more."""
     q = (0.05 / tests) ** (1 / R)
     most = math.log(q / (1 - q))
     power = make.rate(0).power.model_copy(update={"largest_epsilon": None})
-    found = make.rate(0, epsilon_lower=evidence(make, 40, delta=0.0), power=power)
+    found = make.rate(0, epsilon_lower=evidence(40, delta=0.0), power=power)
     for epsilon, state in ((most - 0.01, State.PASS), (most + 0.01, State.INCONCLUSIVE)):
-        check = answered(make, promise(epsilon, delta=None), found, tests=tests)
+        check = answered(promise(epsilon, delta=None), found, tests=tests)
         assert check.state == state
     assert "so few could refute at most ε = " in check.sentence
 
 
-def test_one_finding_that_could_refute_the_claim_is_enough(make: SimpleNamespace) -> None:
-    bound = evidence(make, 40)
+def test_one_finding_that_could_refute_the_claim_is_enough() -> None:
+    bound = evidence(40)
     few = make.rate(0, epsilon_lower=bound, power=make.rate(0).power)  # at most 3
     few = few.model_copy(
         update={"power": few.power.model_copy(update={"largest_epsilon": 1.0}), "test": "few"}
@@ -368,32 +352,32 @@ def test_one_finding_that_could_refute_the_claim_is_enough(make: SimpleNamespace
     many = make.rate(0, metric="recall", epsilon_lower=bound, test="many")
     lost = many.model_copy(update={"untrained": "It was not trained on."})
     for others, state in (([many], State.PASS), ([lost], State.INCONCLUSIVE)):
-        assert answered(make, promise(), few, *others, tests=2).state == state
+        assert answered(promise(), few, *others, tests=2).state == state
 
 
-def test_the_claim_is_checked_unless_it_is_switched_off(make: SimpleNamespace) -> None:
-    found = make.rate(0, epsilon_lower=evidence(make, R), claim="refuted")
+def test_the_claim_is_checked_unless_it_is_switched_off() -> None:
+    found = make.rate(0, epsilon_lower=evidence(R), claim="refuted")
     release = make.release("dp_sgd", found)
-    assert states(make, release)["empirical/dp_sgd"] == State.FAIL
-    assert "empirical/dp_sgd" not in states(make, release, empirical=False)
+    assert states(release)["empirical/dp_sgd"] == State.FAIL
+    assert "empirical/dp_sgd" not in states(release, empirical=False)
 
 
-def test_other_exposures_do_not_hide_a_refutation(make: SimpleNamespace) -> None:
-    refuting = make.rate(0, epsilon_lower=evidence(make, R), test="one")
-    quiet = make.rate(0, epsilon_lower=evidence(make, 33), test="two", **EXPOSED)
+def test_other_exposures_do_not_hide_a_refutation() -> None:
+    refuting = make.rate(0, epsilon_lower=evidence(R), test="one")
+    quiet = make.rate(0, epsilon_lower=evidence(33), test="two", **EXPOSED)
     for found in ((refuting, quiet), (quiet, refuting)):
-        check = answered(make, promise(), *found, tests=2)
+        check = answered(promise(), *found, tests=2)
         assert (check.state, check.sentence.split("; ")[1]) == (
             State.FAIL,
             "refuted by extraction.hit_rate",
         )
 
 
-def test_policy_switches_are_independent(make: SimpleNamespace) -> None:
+def test_policy_switches_are_independent() -> None:
     """A leak fails beside any switch."""
     leaky = make.release("x", make.rate(5, leaked="leak"))
     for policy in (Policy(), Policy(leaks=True), Policy(empirical=False)):
-        found = verdict(make.run(leaky), replace(policy, confidence=0.9), None, make.today)
+        found = verdict(make.run(leaky), replace(policy, confidence=0.9), None, make.TODAY)
         assert found.exit_code == 1
 
 
@@ -417,16 +401,11 @@ REMOVED = unseen(contact="Removed before training: 0 of 343 planted codes are in
     ],
 )
 def test_first_missing_condition_stands_in_the_line(
-    word: str,
-    silence: Silence | None,
-    policy: dict[str, Any],
-    state: str,
-    said: str,
-    make: SimpleNamespace,
+    word: str, silence: Silence | None, policy: dict[str, Any], state: str, said: str
 ) -> None:
     found = make.rate(None if word == "not measured" else 0, leaked=word, silence=silence)
     outcome = verdict(
-        make.run(make.release("submix", found)), Policy(leaks=True, **policy), None, make.today
+        make.run(make.release("submix", found)), Policy(leaks=True, **policy), None, make.TODAY
     )
     (check,) = (c for c in outcome.checks if c.id == "leak/submix/extraction.hit_rate")
     assert check.state == state and said in check.sentence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,39 +18,40 @@ from audit.results.schema import FindingResult, ReleaseResult, Results, SweepRes
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.one_run import epsilon_lower, p_value
 from reports import sarif
+from tests.gate import make
 
 LEAK = "leak/submix/extraction.hit_rate"
 CLAIM = "empirical/submix"
 
 
-def sweep(make: SimpleNamespace, *releases: ReleaseResult) -> Results:
+def sweep(*releases: ReleaseResult) -> Results:
     joined = SweepResult(seeds=[], cells=cells(releases))
     results: Results = make.run(*releases, sweep=joined)
     return results
 
 
-def seeds(make: SimpleNamespace, *found: FindingResult, **changes: Any) -> list[ReleaseResult]:
+def seeds(*found: FindingResult, **changes: Any) -> list[ReleaseResult]:
     """One setting, one seed for each of these findings."""
     adjusted = {"tests": 1, "claim_tests": 1, **changes}
     return [make.release("submix", f, seed=i, **adjusted) for i, f in enumerate(found)]
 
 
-def quiet(make: SimpleNamespace, count: int = 5, **changes: Any) -> list[FindingResult]:
+def quiet(count: int = 5, **changes: Any) -> list[FindingResult]:
     """Seeds that find no leak alone (p = 0.06), and one together (p = 0.002)."""
     return [make.rate(2, p_value=0.06, test="extraction", **changes) for _ in range(count)]
 
 
-def claimed(make: SimpleNamespace) -> list[FindingResult]:
+def claimed() -> list[FindingResult]:
     """Seeds that refute ε = 1 together, and not alone."""
     right, evidence = 48, {"m": 60, "guesses": [(60, 48)], "delta": 0.0}
     assert p_value(1.0, 60, 60, right, 0.0) > 0.05
     bound = make.bound(epsilon_lower(60, 60, right, 0.0), **evidence)
     found = {"epsilon_lower": bound, "claim": "not refuted", "claim_sentence": "It holds."}
-    return quiet(make, **found)
+    return quiet(**found)
 
 
-def gate(make: SimpleNamespace, results: Results, accepted: Any = None, **policy: Any) -> Outcome:
-    outcome: Outcome = verdict(results, Policy(**policy), accepted, make.today)
+def gate(results: Results, accepted: Any = None, **policy: Any) -> Outcome:
+    outcome: Outcome = verdict(results, Policy(**policy), accepted, make.TODAY)
     return outcome
 
 
@@ -59,96 +59,96 @@ def failed(outcome: Outcome) -> list[str]:
     return [check.id for check in outcome.checks if check.state == State.FAIL]
 
 
-def test_a_leak_of_all_seeds_together_fails(make: SimpleNamespace) -> None:
+def test_a_leak_of_all_seeds_together_fails() -> None:
     """The gate passed: no seed shows it alone."""
-    results = sweep(make, *seeds(make, *quiet(make)))
+    results = sweep(*seeds(*quiet()))
     assert results.sweep is not None and results.sweep.cells[0].leaked == "leak"
     assert all(release.leaked == "no leak found" for release in results.releases)
-    outcome = gate(make, results)
+    outcome = gate(results)
     assert (failed(outcome), outcome.exit_code) == ([LEAK], 1)
     check = next(c for c in outcome.checks if c.id == LEAK)
     assert check.sentence.startswith("all 5 seeds together: a leak (0.02 [")
     assert LEAK in sarif.render(outcome)
 
 
-def test_a_claim_that_all_seeds_together_refute_fails(make: SimpleNamespace) -> None:
+def test_a_claim_that_all_seeds_together_refute_fails() -> None:
     promise = make.claim(1.0, delta=0.0)
-    results = sweep(make, *seeds(make, *claimed(make), guarantee=promise))
+    results = sweep(*seeds(*claimed(), guarantee=promise))
     assert results.sweep is not None and results.sweep.cells[0].claim == "refuted"
     assert all(release.claim == "not refuted" for release in results.releases)
-    outcome = gate(make, results)
+    outcome = gate(results)
     assert set(failed(outcome)) == {LEAK, CLAIM}
     check = next(c for c in outcome.checks if c.id == CLAIM)
     assert check.sentence.startswith("all 5 seeds together: claimed: ε = 1 nats")
     assert "refuted by extraction.hit_rate" in check.sentence
-    assert failed(gate(make, results, empirical=False)) == [LEAK]
+    assert failed(gate(results, empirical=False)) == [LEAK]
 
 
 @pytest.mark.parametrize("reference", [True, False])
-def test_nothing_else_of_a_setting_is_checked(reference: bool, make: SimpleNamespace) -> None:
+def test_nothing_else_of_a_setting_is_checked(reference: bool) -> None:
     """Silence, doubt, and a leak of a reference or of a single seed have their checks, or none."""
-    calm = seeds(make, make.rate(0), make.rate(0, leaked="inconclusive"))
-    loud = [make.release("none", f, seed=i, reference=True) for i, f in enumerate(quiet(make))]
-    results = sweep(make, *calm, *(loud if reference else []))
+    calm = seeds(make.rate(0), make.rate(0, leaked="inconclusive"))
+    loud = [make.release("none", f, seed=i, reference=True) for i, f in enumerate(quiet())]
+    results = sweep(*calm, *(loud if reference else []))
     bare = results.model_copy(update={"sweep": None})
-    assert gate(make, results) == gate(make, bare)
-    alone = sweep(make, *seeds(make, make.rate(40, leaked="leak", p_value=1e-9)))
-    assert gate(make, alone) == gate(make, alone.model_copy(update={"sweep": None}))
-    beyond = seeds(make, *quiet(make, stronger_than_release=True))
-    assert failed(gate(make, sweep(make, *beyond))) == []
+    assert gate(results) == gate(bare)
+    alone = sweep(*seeds(make.rate(40, leaked="leak", p_value=1e-9)))
+    assert gate(alone) == gate(alone.model_copy(update={"sweep": None}))
+    beyond = seeds(*quiet(stronger_than_release=True))
+    assert failed(gate(sweep(*beyond))) == []
 
 
-def test_a_limit_allows_a_leak_of_a_setting_by_name(make: SimpleNamespace) -> None:
-    results = sweep(make, *seeds(make, *quiet(make)))
-    assert failed(gate(make, results, limit=[Limit(0.2, metric="hit_rate", line=1)])) == []
-    assert LEAK in failed(gate(make, results, limit=[Limit(0.2, metric="*", line=1)]))
-    assert LEAK in failed(gate(make, results, limit=[Limit(0.2, metric="recall", line=1)]))
+def test_a_limit_allows_a_leak_of_a_setting_by_name() -> None:
+    results = sweep(*seeds(*quiet()))
+    assert failed(gate(results, limit=[Limit(0.2, metric="hit_rate", line=1)])) == []
+    assert LEAK in failed(gate(results, limit=[Limit(0.2, metric="*", line=1)]))
+    assert LEAK in failed(gate(results, limit=[Limit(0.2, metric="recall", line=1)]))
     one_of_two = [
         release.model_copy(update={"findings": [*release.findings, other]})
         for release in results.releases
-        for other in quiet(make, 1, metric="recall")
+        for other in quiet(1, metric="recall")
     ]
-    found = gate(make, sweep(make, *one_of_two), limit=[Limit(0.2, metric="recall", line=1)])
+    found = gate(sweep(*one_of_two), limit=[Limit(0.2, metric="recall", line=1)])
     assert failed(found) == [LEAK]
 
 
-def test_a_baseline_that_accepted_it_in_a_seed_allows_it(make: SimpleNamespace) -> None:
+def test_a_baseline_that_accepted_it_in_a_seed_allows_it() -> None:
     leak = make.rate(30, leaked="leak", p_value=1e-9, test="extraction")
     for first, allowed in ((leak, True), (make.rate(30, p_value=0.06, test="extraction"), False)):
-        results = sweep(make, *seeds(make, first, *quiet(make)))
-        accepted = baseline.make(results, "checked by hand", make.today)
-        assert (LEAK not in failed(gate(make, results, accepted))) == allowed
+        results = sweep(*seeds(first, *quiet()))
+        accepted = baseline.make(results, "checked by hand", make.TODAY)
+        assert (LEAK not in failed(gate(results, accepted))) == allowed
 
 
-def test_a_waiver_names_one_leak_of_a_setting(make: SimpleNamespace) -> None:
+def test_a_waiver_names_one_leak_of_a_setting() -> None:
     promise = make.claim(1.0, delta=0.0)
-    results = sweep(make, *seeds(make, *claimed(make), guarantee=promise))
-    waiver = Waiver(check=LEAK, expires=make.today, reason="known", line=1)
-    assert failed(gate(make, results, waiver=[waiver])) == [CLAIM]
+    results = sweep(*seeds(*claimed(), guarantee=promise))
+    waiver = Waiver(check=LEAK, expires=make.TODAY, reason="known", line=1)
+    assert failed(gate(results, waiver=[waiver])) == [CLAIM]
 
 
-def test_settings_of_one_defense_are_told_apart(make: SimpleNamespace) -> None:
-    several = [r for k in (4, 8) for r in seeds(make, *quiet(make, 6), parameters={"k": k})]
+def test_settings_of_one_defense_are_told_apart() -> None:
+    several = [r for k in (4, 8) for r in seeds(*quiet(6), parameters={"k": k})]
     del several[0]  # of one setting, the first seed is missing: no label names another
-    found = failed(gate(make, sweep(make, *several)))
+    found = failed(gate(sweep(*several)))
     assert found == [f"leak/submix:k={k}/extraction.hit_rate" for k in (4, 8)]
 
 
-def drawn(make: SimpleNamespace, p: float, **changes: Any) -> FindingResult:
+def drawn(p: float, **changes: Any) -> FindingResult:
     """A finding whose only test has this p-value, and the word that follows."""
     word = "leak" if p <= LEVEL else "inconclusive" if p <= GREY else "no leak found"
     found: FindingResult = make.rate(2, p_value=p, test="extraction", leaked=word, **changes)
     return found
 
 
-def grid(make: SimpleNamespace, settings: Sequence[Sequence[float]], **changes: Any) -> Results:
+def grid(settings: Sequence[Sequence[float]], **changes: Any) -> Results:
     """A sweep of one setting for each row of p-values, one a seed."""
     releases = [
         one
         for k, row in enumerate(settings)
-        for one in seeds(make, *[drawn(make, p) for p in row], parameters={"k": k})
+        for one in seeds(*[drawn(p) for p in row], parameters={"k": k})
     ]
-    return sweep(make, *releases).changed(**changes)
+    return sweep(*releases).changed(**changes)
 
 
 QUIET, MANIFEST = [0.9, 0.8, 0.7], {"plan": {"hash": "a", "planting": None, "attacks": []}}
@@ -172,33 +172,29 @@ QUIET, MANIFEST = [0.9, 0.8, 0.7], {"plan": {"hash": "a", "planting": None, "att
     ],
 )
 def test_leak_of_a_seed_needs_its_setting(
-    settings: Sequence[Sequence[float]],
-    changes: dict[str, Any],
-    state: State,
-    said: str,
-    make: SimpleNamespace,
+    settings: Sequence[Sequence[float]], changes: dict[str, Any], state: State, said: str
 ) -> None:
-    outcome = gate(make, grid(make, settings, **changes), leaks=True, empirical=False)
+    outcome = gate(grid(settings, **changes), leaks=True, empirical=False)
     assert outcome.state == state
     assert any(c.state == state and said in c.sentence for c in outcome.checks)
 
 
-def test_setting_or_seed_that_is_missing_fails(make: SimpleNamespace) -> None:
+def test_setting_or_seed_that_is_missing_fails() -> None:
     planned = [{"name": "submix", "parameters": {"k": k}, "reference": False} for k in (0, 1)]
     plan = {"hash": "a", "attacks": [], "seeds": [0, 1, 2], "defenses": planned}
-    whole = grid(make, [QUIET, QUIET], plan=plan)
-    assert failed(gate(make, whole)) == []
-    for found in (grid(make, [QUIET], plan=plan), grid(make, [QUIET, QUIET[:2]], plan=plan)):
-        assert failed(gate(make, found)) == ["plan/submix"]
+    whole = grid([QUIET, QUIET], plan=plan)
+    assert failed(gate(whole)) == []
+    for found in (grid([QUIET], plan=plan), grid([QUIET, QUIET[:2]], plan=plan)):
+        assert failed(gate(found)) == ["plan/submix"]
 
 
 @pytest.mark.calibration
-def test_null_sweeps_rarely_fail_the_gate(make: SimpleNamespace) -> None:
+def test_null_sweeps_rarely_fail_the_gate() -> None:
     """9 settings of 3 seeds, each seed's least adjusted p uniform: the most that a null allows."""
     generator, times = np.random.default_rng(11), 500
     failures = alone = 0
     for p in generator.random((times, 9, 3)):
-        outcome = gate(make, grid(make, p.tolist()), empirical=False)
+        outcome = gate(grid(p.tolist()), empirical=False)
         failures += outcome.state == State.FAIL
         alone += bool((p <= LEVEL).any())
     print(f"gate {failures}, each release by itself {alone}, of {times}")
@@ -207,12 +203,12 @@ def test_null_sweeps_rarely_fail_the_gate(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.calibration
-def test_sweeps_with_one_leaking_setting_fail(make: SimpleNamespace) -> None:
+def test_sweeps_with_one_leaking_setting_fail() -> None:
     """Power: one of 9 settings has three seeds whose p-value is that of a shift of 3."""
     generator, times = np.random.default_rng(12), 300
     failures = 0
     for p in generator.random((times, 9, 3)):
         p[0] = scipy.stats.norm.sf(generator.normal(3.0, 1.0, 3))
-        failures += gate(make, grid(make, p.tolist()), empirical=False).state == State.FAIL
+        failures += gate(grid(p.tolist()), empirical=False).state == State.FAIL
     print(f"gate {failures} of {times}")
     assert failures >= 0.95 * times

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Regression, Waiver
 from audit.results.schema import Results
 from tests.by_hand import SILENCE
+from tests.gate import make
 
-Make = SimpleNamespace
 FINISHED = {"name": "out", "sha256": "aa"}
 
 
@@ -29,12 +28,12 @@ def of_model(results: Results, **finished: str) -> Results:
     return results.model_copy(update={"plan": plan})
 
 
-def leaky(make: Make) -> Results:
+def leaky() -> Results:
     leak = make.rate(40, leaked="leak", p_value=1e-9)
     return of_model(make.run(make.release("as_is", leak, guarantee=make.claim(None))))
 
 
-def silent(make: Make, **links: str) -> Results:
+def silent(**links: str) -> Results:
     """A run without hits, of which these conditions of silence were not shown."""
     missing = {name: not_shown(why) for name, why in links.items()}
     word = "inconclusive" if links else "no leak found"
@@ -42,9 +41,9 @@ def silent(make: Make, **links: str) -> Results:
     return of_model(make.run(make.release("as_is", found, guarantee=make.claim(None))))
 
 
-def held(make: Make, before: Results, after: Results, policy: Policy | None = None) -> Outcome:
-    old = baseline.make(before, "accepted", make.today)
-    return verdict(after, policy or Policy(), old, make.today)
+def held(before: Results, after: Results, policy: Policy | None = None) -> Outcome:
+    old = baseline.make(before, "accepted", make.TODAY)
+    return verdict(after, policy or Policy(), old, make.TODAY)
 
 
 def other_plan(results: Results, **changes: Any) -> Results:
@@ -55,119 +54,119 @@ def other_corpus(results: Results) -> Results:
     return results.model_copy(update={"corpus": results.corpus.changed(sha256="ff")})
 
 
-def waived(make: Make, check: str) -> Policy:
-    return Policy(waiver=(Waiver(check, make.today + timedelta(9), "known", 1),))
+def waived(check: str) -> Policy:
+    return Policy(waiver=(Waiver(check, make.TODAY + timedelta(9), "known", 1),))
 
 
-def judged(make: Make, results: Results, policy: Policy) -> Outcome:
-    return verdict(results, policy, None, make.today)
+def judged(results: Results, policy: Policy) -> Outcome:
+    return verdict(results, policy, None, make.TODAY)
 
 
 LOADED = {"contact": "The audited model answers exactly as its base."}
-FAULTS: dict[str, tuple[Callable[[Make], Outcome], State, str]] = {
+FAULTS: dict[str, tuple[Callable[[], Outcome], State, str]] = {
     "baseline of another corpus": (
-        lambda m: held(m, leaky(m), other_corpus(leaky(m))), State.FAIL, "corpus"
+        lambda: held(leaky(), other_corpus(leaky())), State.FAIL, "corpus"
     ),
     "baseline of another seed": (
-        lambda m: held(m, leaky(m), other_plan(leaky(m), seed=1)), State.FAIL, "not accepted here"
+        lambda: held(leaky(), other_plan(leaky(), seed=1)), State.FAIL, "not accepted here"
     ),
     "baseline of another training": (
-        lambda m: held(m, leaky(m), other_plan(leaky(m), training={"epochs": 9})),
+        lambda: held(leaky(), other_plan(leaky(), training={"epochs": 9})),
         State.FAIL,
         "training",
     ),
     "baseline of another model": (
-        lambda m: held(m, leaky(m), of_model(leaky(m), sha256="bb")),
+        lambda: held(leaky(), of_model(leaky(), sha256="bb")),
         State.FAIL,
         "the model that was trained elsewhere is another one",
     ),
     "no rise of a model that nothing reached": (
-        lambda m: held(m, silent(m), silent(m, **LOADED)), State.INCONCLUSIVE, LOADED["contact"]
+        lambda: held(silent(), silent(**LOADED)), State.INCONCLUSIVE, LOADED["contact"]
     ),
     "limit on a model that nothing reached": (
-        lambda m: judged(m, silent(m, **LOADED), Policy(limit=(Limit(0.2),))),
+        lambda: judged(silent(**LOADED), Policy(limit=(Limit(0.2),))),
         State.INCONCLUSIVE,
         LOADED["contact"],
     ),
     "limit on a measure that sees nothing": (
-        lambda m: judged(m, silent(m, sight="It is blind."), Policy(limit=(Limit(0.2),))),
+        lambda: judged(silent(sight="It is blind."), Policy(limit=(Limit(0.2),))),
         State.INCONCLUSIVE,
         "It is blind",
     ),
     "limit without match": (
-        lambda m: judged(m, silent(m), Policy(limit=(Limit(0.2, metric="hit_rat"),))),
+        lambda: judged(silent(), Policy(limit=(Limit(0.2, metric="hit_rat"),))),
         State.FAIL,
         "no finding",
     ),
     "regression without match": (
-        lambda m: held(m, silent(m), silent(m), Policy(regression=Regression(metrics=("hits*",)))),
+        lambda: held(silent(), silent(), Policy(regression=Regression(metrics=("hits*",)))),
         State.FAIL,
         "no metric matches",
     ),
     "waiver for another release": (
-        lambda m: judged(m, leaky(m), waived(m, "leak/dp_sgd/*")), State.FAIL, "waives nothing"
+        lambda: judged(leaky(), waived("leak/dp_sgd/*")), State.FAIL, "waives nothing"
     ),
     "references only": (
-        lambda m: judged(m, m.run(m.release("none", m.rate(0), reference=True)), Policy()),
+        lambda: judged(make.run(make.release("none", make.rate(0), reference=True)), Policy()),
         State.INCONCLUSIVE,
         "nothing was checked",
     ),
     "no finding": (
-        lambda m: judged(m, m.run(m.release("as_is")), Policy(empirical=False)),
+        lambda: judged(make.run(make.release("as_is")), Policy(empirical=False)),
         State.INCONCLUSIVE,
         "nothing was checked",
     ),
 }  # fmt: skip
 
 
-def test_unharmed_runs_pass_or_are_accepted(make: Make) -> None:
-    assert judged(make, silent(make), Policy(limit=(Limit(0.2),))).state == State.PASS
-    assert held(make, silent(make), of_model(silent(make), sha256="bb")).state == State.PASS
-    assert held(make, leaky(make), of_model(leaky(make), name="renamed")).state == State.PASS
-    assert judged(make, leaky(make), waived(make, "leak/as_is/*")).state == State.PASS
+def test_unharmed_runs_pass_or_are_accepted() -> None:
+    assert judged(silent(), Policy(limit=(Limit(0.2),))).state == State.PASS
+    assert held(silent(), of_model(silent(), sha256="bb")).state == State.PASS
+    assert held(leaky(), of_model(leaky(), name="renamed")).state == State.PASS
+    assert judged(leaky(), waived("leak/as_is/*")).state == State.PASS
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_never_passes_and_is_named(fault: str, make: Make) -> None:
+def test_fault_never_passes_and_is_named(fault: str) -> None:
     judge, state, cause = FAULTS[fault]
-    outcome = judge(make)
+    outcome = judge()
     assert outcome.state == state
     said = [outcome.headline, *outcome.notes, *(check.sentence for check in outcome.checks)]
     assert any(cause.rstrip(".") in line for line in said), said
 
 
-def test_new_model_may_not_accept_leaks_of_the_old_one_when_tightened(make: Make) -> None:
+def test_new_model_may_not_accept_leaks_of_the_old_one_when_tightened() -> None:
     old, same, new = (
-        baseline.make(of_model(leaky(make), sha256=digest), "x", make.today)
+        baseline.make(of_model(leaky(), sha256=digest), "x", make.TODAY)
         for digest in ("aa", "aa", "bb")
     )
     assert baseline.loosened(old, same) is None
     assert "would be accepted as a leak" in (baseline.loosened(old, new) or "")
 
 
-def test_delta_that_permits_publishing_a_person_is_noted(make: Make) -> None:
+def test_delta_that_permits_publishing_a_person_is_noted() -> None:
     """The run has 190 users."""
     for delta, notes in ((1 / 190, 1), (1 / 191, 0)):
         claim = make.claim(2.0, delta=delta)
         run = make.run(make.release("as_is", make.rate(0), guarantee=claim))
-        noted = [note for note in judged(make, run, Policy()).notes if "not below 1/N" in note]
+        noted = [note for note in judged(run, Policy()).notes if "not below 1/N" in note]
         assert len(noted) == notes
 
 
-def test_removed_text_is_accepted_by_policy_alone(make: Make) -> None:
+def test_removed_text_is_accepted_by_policy_alone() -> None:
     """Also where a value stands beside it, as of any attack that was run; never a grey one."""
     why = "Removed before training: 0 of 60 planted codes are in the text."
     missing = SILENCE.changed(contact=not_shown(why))
     found = make.rate(0, silence=missing, leaked="not measured")
     gone = make.run(make.release("as_is", found, guarantee=make.claim(None)))
     accept = Policy(leaks=True, removed="accept")
-    (check,) = (c for c in judged(make, gone, accept).checks if c.rule == "leak")
+    (check,) = (c for c in judged(gone, accept).checks if c.rule == "leak")
     assert check.state == State.SKIPPED
-    (check,) = (c for c in judged(make, gone, Policy(leaks=True)).checks if c.rule == "leak")
+    (check,) = (c for c in judged(gone, Policy(leaks=True)).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE
     (finding,) = gone.releases[0].findings
     unsure = finding.changed(adjusted_p=0.1, leaked="inconclusive")
     grey = gone.releases[0].changed(findings=[unsure])
     results = gone.model_copy(update={"releases": (grey,)})
-    (check,) = (c for c in judged(make, results, accept).checks if c.rule == "leak")
+    (check,) = (c for c in judged(results, accept).checks if c.rule == "leak")
     assert check.state == State.INCONCLUSIVE

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +32,7 @@ from audit.gate.outcome import State
 from audit.gate.policy import Policy
 from audit.results.joined import leaked_overall
 from tests.findings.by_hand import by_holm, shows
+from tests.gate import make
 
 USERS, FIVE = 100, digits(5)
 DRAW = np.random.default_rng(11)
@@ -78,7 +78,7 @@ ATTACKS: dict[str, Callable[[], Evidence]] = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("tests", [1, 30])
-def test_every_attack_alone_fails_the_gate(attack: str, tests: int, make: SimpleNamespace) -> None:
+def test_every_attack_alone_fails_the_gate(attack: str, tests: int) -> None:
     case = Case(
         attack, SECRETS, COINS, delta=1e-5, seed=0, access=Access.DISTRIBUTION,
         tests=tests, claim_tests=tests,
@@ -92,20 +92,20 @@ def test_every_attack_alone_fails_the_gate(attack: str, tests: int, make: Simple
         if attack != "exposure":  # a rank among 100,000 refutes more than coins do
             assert claim_overall(judged, claim) == "not testable"
         release = make.release("as_is", *judged, guarantee=claim, tests=tests, claim_tests=tests)
-        outcome = verdict(make.run(release), Policy(), None, make.today)
+        outcome = verdict(make.run(release), Policy(), None, make.TODAY)
         assert (outcome.state, outcome.exit_code) == (State.FAIL, 1)
         assert any(c.rule == "leak" and c.state == State.FAIL for c in outcome.checks)
 
 
 @pytest.mark.full
-def test_so_does_a_model_that_was_trained(make: SimpleNamespace, tmp_path: Path) -> None:
+def test_so_does_a_model_that_was_trained(tmp_path: Path) -> None:
     """`none`, asked for as a defense: as it is, and as if somebody called it (8, 1e-5)-DP."""
     attacks = ["extraction", "exposure", "membership", "name_leak"]
     done = api.run(
         defense="none", attack=attacks, output=tmp_path, format="json", workers=1, references=False
     )
     (undefended,) = done.releases
-    assert verdict(done, Policy(), None, make.today).exit_code == 1
+    assert verdict(done, Policy(), None, make.TODAY).exit_code == 1
     family, claim = Family(undefended.tests, undefended.claim_tests), make.claim(8.0)
     for attack in attacks:
         found = [f for f in undefended.findings if f.attack == attack]
@@ -113,5 +113,5 @@ def test_so_does_a_model_that_was_trained(make: SimpleNamespace, tmp_path: Path)
         words = {"leaked": leaked_overall(judged), "claim": claim_overall(judged, claim)}
         update = {"guarantee": claim, "findings": judged, **words}
         release = undefended.model_copy(update=update)
-        outcome = verdict(make.run(release), Policy(), None, make.today)
+        outcome = verdict(make.run(release), Policy(), None, make.TODAY)
         assert (attack, outcome.exit_code) == (attack, 1)
