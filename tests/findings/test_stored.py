@@ -254,6 +254,17 @@ def of_curve(**edits: Any) -> Edit:
     return of_first(claim_test={**CURVE.model_dump(), **edits})
 
 
+SESSION = {
+    "purpose": "utility", "queries": 3, "answered": 2, "budget": 9, "remaining": 6,
+    "stopped_at": 2, "epsilon_spent": [0.1], "spent_curve": [[1, 0.1]],
+}  # fmt: skip
+
+
+def of_session(**edits: Any) -> Edit:
+    """A session more, so edited."""
+    return lambda d: d["releases"][0]["sessions"].append({**SESSION, **edits})
+
+
 COUNTED = {"k": 1, "n": 4, "value": 0.25, "ci": [0.0, 0.9]}
 CONTRADICTIONS: list[tuple[Edit, str]] = [
     (twice("releases", lambda d: d), 'submix {"beta": null, "k": 8} seed 0 is there twice'),
@@ -309,6 +320,12 @@ CONTRADICTIONS: list[tuple[Edit, str]] = [
     (lambda d: d["releases"][0].update(claim_tests=10**6 + 1), "releases.0.claim_tests: "),
     (lambda d: d["releases"][0]["guarantee"].update(delta=1.1), "guarantee.delta: "),
     (lambda d: d["releases"][0]["guarantee"].update(delta="inf"), "guarantee.delta: "),
+    (lambda d: d["releases"][0]["cost"].update(queries=10**400), "cost: queries is no count"),
+    (lambda d: d["corpus"].update(users=-1), "corpus: users is no count"),
+    (of_session(spent_curve=[[10**400, 0.1]]), "spent_curve"),
+    (of_session(spent_curve=[[1, 10**400]]), "spent_curve"),
+    (of_session(epsilon_spent=[-0.5]), "epsilon_spent"),
+    (of_session(stopped_at=10**400), "stopped_at"),
     (lambda d: d["plan"].update(attacks=None), "plan.attacks must be a list of tables"),
     (lambda d: d["plan"].update(attacks=[{}]), "plan.attacks must be a list of tables"),
 ]
