@@ -29,10 +29,9 @@ def areas() -> list[list[Measurement]]:
     """AUC-like metrics, drawn once: their intervals are what takes long."""
     draw = np.random.default_rng(3)
     return [
-        [make.area(draw.normal(shift, size=61), draw.normal(size=59))
-         for _ in range(60)]
+        [make.area(draw.normal(shift, size=61), draw.normal(size=59)) for _ in range(60)]
         for shift in SHIFTS
-    ]  # fmt: skip
+    ]
 
 
 def metrics(
@@ -47,6 +46,7 @@ def build(before: list[Measurement], after: list[Measurement]) -> list[State]:
     return [check.state for check in _increases(pairs, Regression(), changed=False)]
 
 
+@pytest.fixture(autouse=True)
 def only_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reach is for the other states, and slow."""
     monkeypatch.setattr(increase_test, "can_detect", lambda *_: True)
@@ -59,38 +59,22 @@ def measured(found: Interval, unit: str) -> Measurement:
     return metric
 
 
-def skewed(draw: np.random.Generator, n: int, share: float) -> Measurement:
-    """Mean probability of n secrets of which a share is memorised."""
-    values = np.where(draw.random(n) < share, 0.9, 1e-6) * draw.uniform(0.5, 1, n)
-    return measured(mean_interval(values), "probability of a planted secret per generation")
-
-
-def low_end(draw: np.random.Generator, n: int, m: int, shift: float) -> Measurement:
-    found = roc.tpr_at_fpr(draw.normal(size=n) + shift, draw.normal(size=m), 0.01)
-    return measured(found, "share of members")
-
-
-KINDS = {
-    "TPR 500/100": lambda *by: low_end(*by, 500, 100, 0.0),
-    "TPR 100/100, leaking": lambda *by: low_end(*by, 100, 100, 1.0),
-    "TPR 500/500": lambda *by: low_end(*by, 500, 500, 0.0),
-    "TPR 500/500, leaking": lambda *by: low_end(*by, 500, 500, 2.0),
-    "probability of 21, 10 %": lambda *by: skewed(*by, 21, 0.1),
-    "probability of 60, 3 %": lambda *by: skewed(*by, 60, 0.03),
-    "probability of 60, 50 %": lambda *by: skewed(*by, 60, 0.5),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("many", [1, *more(6)])
 @repeats(80, 1500)
-def test_low_ends_and_skewed_means_do_not_cry_wolf(
-    kind: str, many: int, runs: int, generator: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("many", [1, *more(6)])
+@pytest.mark.parametrize(
+    ("n", "m", "shift"), [(500, 100, 0.0), (100, 100, 1.0), (500, 500, 0.0), (500, 500, 2.0)]
+)
+def test_low_ends_seldom_alarm(
+    n: int, m: int, shift: float, many: int, runs: int, generator: np.random.Generator
 ) -> None:
-    """Given the threshold of 100 controls, TPR alarmed in 58 % of builds; a bootstrap over 21 or 60
-    secrets made any change certain where no secret that leaks was drawn."""
-    only_what_fails(monkeypatch)
-    pool = [KINDS[kind](generator) for _ in range(min(runs, 300))]
+    """Given the threshold of 100 controls, the TPR alarmed in 58 % of builds."""
+    pool = [
+        measured(
+            roc.tpr_at_fpr(generator.normal(size=n) + shift, generator.normal(size=m), 0.01),
+            "share of members",
+        )
+        for _ in range(min(runs, 300))
+    ]
     alarms = 0
     for _ in range(runs):
         drawn = [[pool[i] for i in generator.integers(len(pool), size=many)] for _ in range(2)]
@@ -98,44 +82,17 @@ def test_low_ends_and_skewed_means_do_not_cry_wolf(
     assert alarms / runs < 0.05
 
 
-@repeats(200, 3000)
-def test_six_metrics_of_all_kinds_seldom_alarm(
-    runs: int,
-    generator: np.random.Generator,
-    areas: list[list[Measurement]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    only_what_fails(monkeypatch)
-    kinds = ("TPR 500/100", "TPR 500/500, leaking", "probability of 60, 3 %")
-    pools = [[KINDS[kind](generator) for _ in range(min(runs, 300))] for kind in kinds]
-    alarms = 0
-    for _ in range(runs):
-        before, after = (
-            metrics(generator, RATES[:2], areas[1:])
-            + [pool[generator.integers(len(pool))] for pool in pools]
-            for _ in range(2)
-        )
-        alarms += State.FAIL in build(before, after)
-    assert 0 < alarms / runs < 0.05
-
-
 @pytest.mark.parametrize(
-    ("n", "m"),
-    [
-        (150, 5),
-        *more((600, 5), (5, 600), (600, 60), (21, 200)),
-        (60, 60),
-    ],
+    ("n", "m"), [(150, 5), (60, 60), *more((600, 5), (5, 600), (600, 60), (21, 200))]
 )
 def test_means_of_lopsided_runs_keep_the_level_exactly(n: int, m: int) -> None:
     """Secrets leak surely or not at all: both binomial laws summed. Undoubled, 600 and 5 alarmed in
-    11.5 % of builds."""
+    11.5 % of builds; a bootstrap was certain of any change where no leaking secret was drawn."""
     unit = "probability of a planted secret per generation"
     sides = [
-        [measured(mean_interval([1.0] * k + [0.0] * (size - k)), unit)
-         for k in range(size + 1)]
+        [measured(mean_interval([1.0] * k + [0.0] * (size - k)), unit) for k in range(size + 1)]
         for size in (n, m)
-    ]  # fmt: skip
+    ]
     p = np.array([[increase_test.p_value(a, b) for b in sides[1]] for a in sides[0]], dtype=float)
     for many in (1, 6, 20):
         for rate in (0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.997):
@@ -143,11 +100,10 @@ def test_means_of_lopsided_runs_keep_the_level_exactly(n: int, m: int) -> None:
             assert weights[0] @ (p < 0.05 / many) @ weights[1] < 0.05 / many
 
 
-@pytest.mark.parametrize(("n", "m"), [(60, 6), (60, 21), (8, 60), (21, 21)])
-@pytest.mark.parametrize("many", [1, 6])
 @repeats(50, 150)
-def test_medians_of_two_clusters_do_not_cry_wolf(
-    n: int, m: int, many: int, runs: int, generator: np.random.Generator
+@pytest.mark.parametrize(("n", "m"), [(60, 6), (11, 11), *more((60, 21), (8, 60), (21, 21))])
+def test_medians_of_two_clusters_seldom_alarm(
+    n: int, m: int, runs: int, generator: np.random.Generator
 ) -> None:
     """Of six all are in the upper half once in 64, and then so is their whole interval."""
     base = make.rate(0, metric="exposure_1_copy", attack="exposure", unit="bits")
@@ -164,17 +120,14 @@ def test_medians_of_two_clusters_do_not_cry_wolf(
         p = np.array(
             [[increase_test.p_value(a, b) for b in pools[1]] for a in pools[0]], dtype=float
         )
-        assert (p < 0.05 / many).mean() <= 0.05 / many
+        for many in (1, 6):
+            assert (p < 0.05 / many).mean() <= 0.05 / many
 
 
 @repeats(300, 5000)
-def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
-    runs: int,
-    generator: np.random.Generator,
-    areas: list[list[Measurement]],
-    monkeypatch: pytest.MonkeyPatch,
+def test_unchanged_runs_fail_in_one_of_twenty_at_most(
+    runs: int, generator: np.random.Generator, areas: list[list[Measurement]]
 ) -> None:
-    only_what_fails(monkeypatch)
     alarms = 0
     for _ in range(runs):
         states = build(*(metrics(generator, RATES, areas) for _ in range(2)))
@@ -183,8 +136,8 @@ def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
     assert alarms > 0  # and not because nothing can ever fail
 
 
-def test_a_real_regression_is_caught_as_often_as_stated(
-    generator: np.random.Generator, areas: list[list[Measurement]], monkeypatch: pytest.MonkeyPatch
+def test_real_regression_is_caught_as_often_as_stated(
+    generator: np.random.Generator, areas: list[list[Measurement]]
 ) -> None:
     """From 2 % to 12 % of 100, among six metrics, baseline and run both random: 59 % (docs/ci.md).
 
@@ -195,28 +148,9 @@ def test_a_real_regression_is_caught_as_often_as_stated(
     weights = np.outer(binom.pmf(np.arange(101), 100, 0.02), binom.pmf(np.arange(101), 100, 0.12))
     alone, first = (float(weights[np.array(table) < level].sum()) for level in (0.05, 0.05 / 6))
     assert (round(alone, 2), round(first, 2)) == (0.84, 0.59)
-    only_what_fails(monkeypatch)
     worse = ((0.12, 100), *RATES[1:])
     caught, builds = 0, 200
     for _ in range(builds):
-        before, after = (
-            metrics(generator, RATES, areas),
-            metrics(generator, worse, areas),
-        )
+        before, after = (metrics(generator, rates, areas) for rates in (RATES, worse))
         caught += build(before, after)[0] == State.FAIL
     assert caught / builds == pytest.approx(first, abs=3 * np.sqrt(0.25 / builds))
-
-
-def test_medians_of_exposure_do_not_cry_wolf(generator: np.random.Generator) -> None:
-    """Eleven exposures of secrets never seen: exponential, skewed, few."""
-    alarms, builds = 0, 600
-    base = make.rate(0, metric="exposure_1_copy", attack="exposure", unit="bits")
-    for _ in range(builds):
-        pair = []
-        for _ in range(2):
-            found = median_interval(generator.exponential(1.4427, size=11))
-            changes = {"value": found.value, "ci": found.ci, "k": None, "n": 11}
-            pair.append(base.model_copy(update=changes))
-        p = increase_test.p_value(*pair)
-        alarms += p is not None and p < 0.05
-    assert alarms / builds < 0.05
