@@ -42,9 +42,10 @@ LINES = [line for line in DOC.splitlines() if line.startswith("audit ")]
 LINES += re.findall(r"`(audit [^`]* audits/[^`]*)`", DOC)
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_its_command_lines_are_understood(line: str) -> None:
-    understood(line)
+def test_its_command_lines_are_understood() -> None:
+    assert LINES
+    for line in LINES:
+        understood(line)
 
 
 def test_its_policy_is_read_and_its_checks_exist(tmp_path: Path) -> None:

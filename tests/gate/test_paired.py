@@ -9,22 +9,28 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from audit.gate import increase_test
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
 from audit.gate.regression import _increases
 from audit.results.measurement import Measurement
+from audit.results.schema import FindingResult
 from tests.gate import make
 from tests.simulations import repeats
 
-marks = st.text("01-", min_size=1, max_size=9)
 
-
-def metric(outcomes: str, name: str = "recall") -> Measurement:
+def metric(outcomes: str) -> Measurement:
     known = outcomes.replace("-", "")
-    made = make.rate(known.count("1"), max(1, len(known)), metric=name, outcomes=outcomes)
+    made: Measurement = make.rate(
+        known.count("1"), max(1, len(known)), metric="recall", outcomes=outcomes
+    )
     return made
+
+
+def of(won: int, lost: int) -> Measurement:
+    return metric("1" * won + "0" * lost)
 
 
 @given(gained=st.integers(0, 7), lost=st.integers(0, 7))
@@ -35,13 +41,11 @@ def test_mcnemar_is_what_enumeration_gives(gained: int, lost: int) -> None:
     assert increase_test.mcnemar(gained, lost) == pytest.approx(as_many / len(ways))
 
 
-@given(pair=marks.flatmap(lambda a: st.tuples(st.just(a), st.text("01-", min_size=len(a),
-                                                                 max_size=len(a)))))  # fmt: skip
-def test_only_what_both_runs_know_is_paired(pair: tuple[str, str]) -> None:
-    before, after = pair
-    both = [(a, b) for a, b in zip(before, after, strict=True) if "-" not in (a, b)]
-    gained = sum(b > a for a, b in both)
-    lost = sum(b < a for a, b in both)
+@given(st.lists(st.tuples(st.sampled_from("01-"), st.sampled_from("01-")), min_size=1, max_size=9))
+def test_only_what_both_runs_know_is_paired(marks: list[tuple[str, str]]) -> None:
+    before, after = ("".join(run) for run in zip(*marks, strict=True))
+    both = [(a, b) for a, b in marks if "-" not in (a, b)]
+    gained, lost = sum(b > a for a, b in both), sum(b < a for a, b in both)
     assert increase_test.paired(metric(before), metric(after)) == (gained, lost)
 
 
@@ -51,46 +55,61 @@ def test_what_cannot_be_paired_is_tested_as_two_rates(
 ) -> None:
     one, other = (metric(o) if o else make.rate(1, 2, metric="recall") for o in (before, after))
     assert increase_test.paired(one, other) is None
-    assert increase_test.p_value(one, other) == increase_test.fisher(
-        one.k or 0, one.n, other.k or 0, other.n
-    )
+    two_rates = increase_test.fisher(one.k or 0, one.n, other.k or 0, other.n)
+    assert increase_test.p_value(one, other) == two_rates
 
 
-def test_eight_more_of_the_same_secrets_is_a_rise_that_two_rates_do_not_show() -> None:
-    """Of 60 secrets 30 leaked, and the same 30 with 8 others now: p = 1/256; Fisher: 0.1."""
-    one, other = metric("1" * 30 + "0" * 30), metric("1" * 38 + "0" * 22)
-    assert increase_test.p_value(one, other) == 1 / 256
+@pytest.mark.parametrize(
+    ("before", "after", "changed", "states"),
+    [
+        # of 60 secrets 30 leaked, and the same 30 with 8 others now: p = 1/256; Fisher: 0.1
+        (of(30, 30), of(38, 22), False, {State.FAIL}),
+        # other secrets stand at the same places of a changed plan
+        (of(30, 30), of(38, 22), True, set(State) - {State.FAIL}),
+        # 11 of 20 leak now that did not; those that leaked before were not measured now
+        (metric("0" * 20 + "1" * 30), metric("1" * 11 + "0" * 9 + "-" * 30), False, {State.FAIL}),
+        # where all leak already no rise is possible, and where few do not none shows
+        (of(20, 0), of(20, 0), False, {State.PASS}),
+        (of(17, 3), of(20, 0), False, {State.INCONCLUSIVE}),
+    ],
+)
+def test_rise_is_of_the_same_secrets(
+    before: Measurement, after: Measurement, changed: bool, states: set[State]
+) -> None:
+    (check,) = _increases([("x", before, after)], Regression(), changed=changed)
+    assert check.state in states
+
+
+def test_eight_more_of_the_same_secrets_show() -> None:
+    assert increase_test.p_value(of(30, 30), of(38, 22)) == 1 / 256
     assert increase_test.fisher(30, 60, 38, 60) > 0.09
-    assert _increases([("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
 
 
-def test_a_changed_plan_pairs_nothing() -> None:
-    """Other secrets stand at the same places."""
-    one, other = metric("1" * 30 + "0" * 30), metric("1" * 38 + "0" * 22)
-    assert _increases([("x", one, other)], Regression(), changed=True)[0].state != State.FAIL
+def test_rise_of_exactly_min_delta_is_one() -> None:
+    """0.3 − 0.2 is a little less than 0.1 in floating point."""
+    for k in range(0, 90, 7):
+        pair = ("x", of(k, 100 - k), of(k + 10, 90 - k))
+        assert _increases([pair], Regression(min_delta=0.1), changed=False)[0].state == State.FAIL
 
 
 @pytest.mark.parametrize("silent", [0, 3, 4, 5])
 def test_too_few_secrets_can_show_nothing(silent: int) -> None:
     """All of n gained is 2⁻ⁿ: five are needed at 5 %."""
-    one, other = metric("0" * silent + "1"), metric("0" * silent + "1")
-    assert increase_test.can_detect(one, other, 0.05) == (silent + 1 >= 5)
+    one = metric("0" * silent + "1")
+    assert increase_test.can_detect(one, one, 0.05) == (silent + 1 >= 5)
 
 
-def test_the_rise_it_says_it_notices_is_noticed_as_often(generator: np.random.Generator) -> None:
-    before = metric("1" * 10 + "0" * 50)
-    noticed = increase_test.detectable(before, before, 0.05, 0.0, power=0.8)
+def test_stated_rise_is_noticed_as_often(generator: np.random.Generator) -> None:
+    noticed = increase_test.detectable(of(10, 50), of(10, 50), 0.05, 0.0, power=0.8)
     assert noticed is not None
     each = (noticed - 10 / 60) * 60 / 50  # of a secret that did not leak
-    caught = 0
-    for _ in range(2000):
-        gained = int(generator.binomial(50, each))
-        caught += increase_test.mcnemar(gained, 0) < 0.05
+    gained = generator.binomial(50, each, size=2000)
+    caught = sum(increase_test.mcnemar(int(k), 0) < 0.05 for k in gained)
     assert caught / 2000 == pytest.approx(0.8, abs=0.03)
 
 
 @repeats(200, 3000)
-def test_where_nothing_changed_it_seldom_alarms(
+def test_unchanged_secrets_seldom_alarm(
     runs: int, generator: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six metrics of 60 secrets; each leaks with a probability of its own, in both runs alike."""
@@ -100,45 +119,15 @@ def test_where_nothing_changed_it_seldom_alarms(
         pairs = []
         for _ in range(6):
             each = generator.beta(0.7, 0.7, size=60)
-            one, other = ((generator.random(60) < each).astype(int) for _ in range(2))
-            told = ["".join(map(str, run)) for run in (one, other)]
-            pairs.append(("x", *(metric(t) for t in told)))
+            two = ((generator.random(60) < each).astype(int) for _ in range(2))
+            pairs.append(("x", *(metric("".join(map(str, run))) for run in two)))
         states = [check.state for check in _increases(pairs, Regression(), changed=False)]
         alarms += State.FAIL in states
     assert 0.005 < alarms / runs < 0.05
 
 
 @pytest.mark.parametrize("bad", ["2", "0 1", "yes"])
-def test_an_outcome_is_nothing_else(bad: str) -> None:
-    from pydantic import ValidationError
-
-    from audit.results.schema import FindingResult
-
+def test_outcome_is_nothing_else(bad: str) -> None:
     document: dict[str, Any] = make.rate(1, 2).model_dump()
     with pytest.raises(ValidationError):
         FindingResult.model_validate({**document, "outcomes": bad})
-
-
-@pytest.mark.parametrize("before", range(0, 90, 7))
-def test_a_rise_of_exactly_min_delta_is_one(before: int) -> None:
-    """0.3 − 0.2 is a little less than 0.1 in floating point."""
-    one = metric("1" * before + "0" * (100 - before))
-    other = metric("1" * (before + 10) + "0" * (90 - before))
-    held = Regression(min_delta=0.1)
-    assert _increases([("x", one, other)], held, changed=False)[0].state == State.FAIL
-
-
-def test_the_rise_is_of_the_secrets_that_both_know() -> None:
-    """11 of 20 leak now that did not; those that leaked before were not measured now."""
-    one = metric("0" * 20 + "1" * 30)
-    other = metric("1" * 11 + "0" * 9 + "-" * 30)
-    assert _increases([("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
-
-
-def test_where_all_leak_already_no_rise_is_possible_and_where_few_do_not_none_shows() -> None:
-    whole, most = metric("1" * 20), metric("1" * 17 + "0" * 3)
-    states = [
-        _increases([("x", before, whole)], Regression(), changed=False)[0].state
-        for before in (whole, most)
-    ]
-    assert states == [State.PASS, State.INCONCLUSIVE]

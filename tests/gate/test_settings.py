@@ -11,7 +11,7 @@ import pytest
 import scipy
 
 from audit.gate import baseline, verdict
-from audit.gate.outcome import Outcome, State
+from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
 from audit.results.joined import GREY, LEVEL
 from audit.results.schema import FindingResult, ReleaseResult, Results, SweepResult
@@ -59,29 +59,31 @@ def failed(outcome: Outcome) -> list[str]:
     return [check.id for check in outcome.checks if check.state == State.FAIL]
 
 
-def test_a_leak_of_all_seeds_together_fails() -> None:
+PROMISE = make.claim(1.0, delta=0.0)
+
+
+def check(outcome: Outcome, name: str) -> Check:
+    (found,) = (c for c in outcome.checks if c.id == name)
+    return found
+
+
+def test_leak_and_refutation_by_all_seeds_fail() -> None:
     """The gate passed: no seed shows it alone."""
-    results = sweep(*seeds(*quiet()))
-    assert results.sweep is not None and results.sweep.cells[0].leaked == "leak"
-    assert all(release.leaked == "no leak found" for release in results.releases)
+    results = sweep(*seeds(*claimed(), guarantee=PROMISE))
+    assert results.sweep is not None
+    (cell,) = results.sweep.cells
+    assert (cell.leaked, cell.claim) == ("leak", "refuted")
+    assert {(r.leaked, r.claim) for r in results.releases} == {("no leak found", "not refuted")}
     outcome = gate(results)
-    assert (failed(outcome), outcome.exit_code) == ([LEAK], 1)
-    check = next(c for c in outcome.checks if c.id == LEAK)
-    assert check.sentence.startswith("all 5 seeds together: a leak (0.02 [")
+    assert (set(failed(outcome)), outcome.exit_code) == ({LEAK, CLAIM}, 1)
+    assert check(outcome, LEAK).sentence.startswith("all 5 seeds together: a leak (0.02 [")
     assert LEAK in sarif.render(outcome)
-
-
-def test_a_claim_that_all_seeds_together_refute_fails() -> None:
-    promise = make.claim(1.0, delta=0.0)
-    results = sweep(*seeds(*claimed(), guarantee=promise))
-    assert results.sweep is not None and results.sweep.cells[0].claim == "refuted"
-    assert all(release.claim == "not refuted" for release in results.releases)
-    outcome = gate(results)
-    assert set(failed(outcome)) == {LEAK, CLAIM}
-    check = next(c for c in outcome.checks if c.id == CLAIM)
-    assert check.sentence.startswith("all 5 seeds together: claimed: ε = 1 nats")
-    assert "refuted by extraction.hit_rate" in check.sentence
+    claim = check(outcome, CLAIM).sentence
+    assert claim.startswith("all 5 seeds together: claimed: ε = 1 nats")
+    assert "refuted by extraction.hit_rate" in claim
     assert failed(gate(results, empirical=False)) == [LEAK]
+    waiver = Waiver(check=LEAK, expires=make.TODAY, reason="known", line=1)
+    assert failed(gate(results, waiver=[waiver])) == [CLAIM]
 
 
 @pytest.mark.parametrize("reference", [True, False])
@@ -100,9 +102,9 @@ def test_nothing_else_of_a_setting_is_checked(reference: bool) -> None:
 
 def test_a_limit_allows_a_leak_of_a_setting_by_name() -> None:
     results = sweep(*seeds(*quiet()))
-    assert failed(gate(results, limit=[Limit(0.2, metric="hit_rate", line=1)])) == []
-    assert LEAK in failed(gate(results, limit=[Limit(0.2, metric="*", line=1)]))
-    assert LEAK in failed(gate(results, limit=[Limit(0.2, metric="recall", line=1)]))
+    assert failed(gate(results, limit=[Limit(0.2, metric="hit_rate")])) == []
+    for metric in ("*", "recall"):
+        assert LEAK in failed(gate(results, limit=[Limit(0.2, metric=metric)]))
     one_of_two = [
         release.model_copy(update={"findings": [*release.findings, other]})
         for release in results.releases
@@ -118,13 +120,6 @@ def test_a_baseline_that_accepted_it_in_a_seed_allows_it() -> None:
         results = sweep(*seeds(first, *quiet()))
         accepted = baseline.make(results, "checked by hand", make.TODAY)
         assert (LEAK not in failed(gate(results, accepted))) == allowed
-
-
-def test_a_waiver_names_one_leak_of_a_setting() -> None:
-    promise = make.claim(1.0, delta=0.0)
-    results = sweep(*seeds(*claimed(), guarantee=promise))
-    waiver = Waiver(check=LEAK, expires=make.TODAY, reason="known", line=1)
-    assert failed(gate(results, waiver=[waiver])) == [CLAIM]
 
 
 def test_settings_of_one_defense_are_told_apart() -> None:

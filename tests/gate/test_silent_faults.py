@@ -5,7 +5,6 @@ A run that was interrupted or is empty is refused before it is judged: see test_
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -63,57 +62,44 @@ def judged(results: Results, policy: Policy) -> Outcome:
 
 
 LOADED = {"contact": "The audited model answers exactly as its base."}
-FAULTS: dict[str, tuple[Callable[[], Outcome], State, str]] = {
-    "baseline of another corpus": (
-        lambda: held(leaky(), other_corpus(leaky())), State.FAIL, "corpus"
-    ),
-    "baseline of another seed": (
-        lambda: held(leaky(), other_plan(leaky(), seed=1)), State.FAIL, "not accepted here"
-    ),
-    "baseline of another training": (
-        lambda: held(leaky(), other_plan(leaky(), training={"epochs": 9})),
-        State.FAIL,
-        "training",
-    ),
-    "baseline of another model": (
-        lambda: held(leaky(), of_model(leaky(), sha256="bb")),
-        State.FAIL,
-        "the model that was trained elsewhere is another one",
-    ),
+NO_HIT = Limit(0.2)
+FAULTS: dict[str, tuple[Outcome, State, str]] = {
+    **{
+        f"baseline of another {name}": (held(leaky(), after), State.FAIL, cause)
+        for name, after, cause in (
+            ("corpus", other_corpus(leaky()), "corpus"),
+            ("seed", other_plan(leaky(), seed=1), "not accepted here"),
+            ("training", other_plan(leaky(), training={"epochs": 9}), "training"),
+            ("model", of_model(leaky(), sha256="bb"),
+             "the model that was trained elsewhere is another one"),
+        )
+    },
     "no rise of a model that nothing reached": (
-        lambda: held(silent(), silent(**LOADED)), State.INCONCLUSIVE, LOADED["contact"]
+        held(silent(), silent(**LOADED)), State.INCONCLUSIVE, LOADED["contact"]
     ),
     "limit on a model that nothing reached": (
-        lambda: judged(silent(**LOADED), Policy(limit=(Limit(0.2),))),
-        State.INCONCLUSIVE,
-        LOADED["contact"],
+        judged(silent(**LOADED), Policy(limit=(NO_HIT,))), State.INCONCLUSIVE, LOADED["contact"]
     ),
     "limit on a measure that sees nothing": (
-        lambda: judged(silent(sight="It is blind."), Policy(limit=(Limit(0.2),))),
-        State.INCONCLUSIVE,
+        judged(silent(sight="It is blind."), Policy(limit=(NO_HIT,))), State.INCONCLUSIVE,
         "It is blind",
     ),
     "limit without match": (
-        lambda: judged(silent(), Policy(limit=(Limit(0.2, metric="hit_rat"),))),
-        State.FAIL,
-        "no finding",
+        judged(silent(), Policy(limit=(Limit(0.2, metric="hit_rat"),))), State.FAIL, "no finding"
     ),
     "regression without match": (
-        lambda: held(silent(), silent(), Policy(regression=Regression(metrics=("hits*",)))),
-        State.FAIL,
+        held(silent(), silent(), Policy(regression=Regression(metrics=("hits*",)))), State.FAIL,
         "no metric matches",
     ),
     "waiver for another release": (
-        lambda: judged(leaky(), waived("leak/dp_sgd/*")), State.FAIL, "waives nothing"
+        judged(leaky(), waived("leak/dp_sgd/*")), State.FAIL, "waives nothing"
     ),
     "references only": (
-        lambda: judged(make.run(make.release("none", make.rate(0), reference=True)), Policy()),
-        State.INCONCLUSIVE,
-        "nothing was checked",
+        judged(make.run(make.release("none", make.rate(0), reference=True)), Policy()),
+        State.INCONCLUSIVE, "nothing was checked",
     ),
     "no finding": (
-        lambda: judged(make.run(make.release("as_is")), Policy(empirical=False)),
-        State.INCONCLUSIVE,
+        judged(make.run(make.release("as_is")), Policy(empirical=False)), State.INCONCLUSIVE,
         "nothing was checked",
     ),
 }  # fmt: skip
@@ -128,8 +114,7 @@ def test_unharmed_runs_pass_or_are_accepted() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_never_passes_and_is_named(fault: str) -> None:
-    judge, state, cause = FAULTS[fault]
-    outcome = judge()
+    outcome, state, cause = FAULTS[fault]
     assert outcome.state == state
     said = [outcome.headline, *outcome.notes, *(check.sentence for check in outcome.checks)]
     assert any(cause.rstrip(".") in line for line in said), said
@@ -157,16 +142,13 @@ def test_removed_text_is_accepted_by_policy_alone() -> None:
     """Also where a value stands beside it, as of any attack that was run; never a grey one."""
     why = "Removed before training: 0 of 60 planted codes are in the text."
     missing = SILENCE.changed(contact=not_shown(why))
-    found = make.rate(0, silence=missing, leaked="not measured")
-    gone = make.run(make.release("as_is", found, guarantee=make.claim(None)))
-    accept = Policy(leaks=True, removed="accept")
-    (check,) = (c for c in judged(gone, accept).checks if c.rule == "leak")
-    assert check.state == State.SKIPPED
-    (check,) = (c for c in judged(gone, Policy(leaks=True)).checks if c.rule == "leak")
-    assert check.state == State.INCONCLUSIVE
-    (finding,) = gone.releases[0].findings
-    unsure = finding.changed(adjusted_p=0.1, leaked="inconclusive")
-    grey = gone.releases[0].changed(findings=[unsure])
-    results = gone.model_copy(update={"releases": (grey,)})
-    (check,) = (c for c in judged(results, accept).checks if c.rule == "leak")
-    assert check.state == State.INCONCLUSIVE
+    gone = make.rate(0, silence=missing, leaked="not measured")
+    grey = gone.changed(adjusted_p=0.1, leaked="inconclusive")
+    for found, removed, state in (
+        (gone, {"removed": "accept"}, State.SKIPPED),
+        (gone, {}, State.INCONCLUSIVE),
+        (grey, {"removed": "accept"}, State.INCONCLUSIVE),
+    ):
+        results = make.run(make.release("as_is", found, guarantee=make.claim(None)))
+        checks = judged(results, Policy(leaks=True, **removed)).checks
+        assert [check.state for check in checks if check.rule == "leak"] == [state]
