@@ -468,39 +468,37 @@ def test_unseen_values_are_rarely_taken_for_a_leak(
 
 @repeats(100, 2000)
 @pytest.mark.parametrize(
-    ("size", "references", "owners"),
-    [(10, 100, 6), (1000, 40, 12), *more((100, 1000, 1), (100, 1000, 9), (1000, 999, 2))],
+    ("size", "references", "owners", "mixed"),
+    [
+        (10, 100, 6, False),
+        (1000, 40, 12, False),
+        (10_000, 40, 8, True),
+        *more((100, 1000, 1, False), (100, 1000, 9, False), (1000, 999, 2, False)),
+    ],
 )
 def test_sampled_ranks_are_rarely_taken_for_a_leak(
-    size: int, references: int, owners: int, runs: int
+    size: int, references: int, owners: int, mixed: bool, runs: int
 ) -> None:
     """Also where there are more references than candidates: rank 500 of 1,001 is no last of 100;
-    and where forty serve all: if they happen to be unlikely ones, all secrets look known."""
+    and where forty serve all: if they happen to be unlikely ones, all secrets look known.
+
+    mixed: half of the secrets were counted, half sampled: rank 5,000 is no last of 41.
+    """
     generator, wrong = np.random.default_rng(size + owners), np.zeros(3)
     for _ in range(runs):
         of, values, _ = simulated(size, owners, generator)
-        wrong += alarms(
-            both(sampled(generator.permutation(size), values, references, generator), of)
-        )
-    assert wrong.max() <= allowed(runs)
+        scores = generator.permutation(size)
+        evidence = sampled(scores, values, references, generator)
+        if mixed:
+            evidence = joined_halves(counted(scores * 1.0, values), evidence)
+        wrong += alarms(both(evidence, of))
+    assert wrong[: 2 if mixed else 3].max() <= allowed(runs)
 
 
-@repeats(100, 2000)
-def test_mixed_ranks_of_one_tier_rarely_alarm(runs: int) -> None:
-    """Half of the secrets were counted out of 10,000, half were sampled: rank 5,000 is no last of
-    41."""
-    generator, wrong = np.random.default_rng(12), np.zeros(3)
-    for _ in range(runs):
-        of, values, _ = simulated(10_000, 8, generator)
-        scores = generator.permutation(10_000)
-        whole, part = counted(scores * 1.0, values), sampled(scores, values, 40, generator)
-        mixed = [
-            np.where(np.arange(16) < 8, getattr(whole, f.name), getattr(part, f.name))
-            for f in dataclasses.fields(Ranks)
-            if f.type == "np.ndarray"
-        ]
-        wrong += alarms(both(Ranks(*mixed), of))
-    assert wrong[:2].max() <= allowed(runs)
+def joined_halves(one: Ranks, other: Ranks) -> Ranks:
+    first = np.arange(len(one.whole)) < len(one.whole) // 2
+    columns = [f.name for f in dataclasses.fields(Ranks) if f.type == "np.ndarray"]
+    return Ranks(*(np.where(first, getattr(one, c), getattr(other, c)) for c in columns))
 
 
 @repeats(100, 3000)
@@ -552,26 +550,18 @@ def test_randomised_response_over_the_space_is_bounded_from_below(
     assert above <= binom.ppf(0.999, bounds, 0.05)
 
 
-@repeats(120, 2000)
-@pytest.mark.parametrize("epsilon", [1.0, *more(2.0)])
-def test_bound_on_one_secret_is_attained(epsilon: float, runs: int) -> None:
+@pytest.mark.parametrize("t", [7, 18])
+def test_bound_on_one_secret_is_attained(t: int) -> None:
     """A set of t candidates that holds the secret with probability e^ε t/k, and else any t: if
-    e^ε t/k = 0.05, the bound is ε to the hair, one time in twenty."""
-    k, generator = 1000, np.random.default_rng(int(10 * epsilon))
-    t = round(0.05 * k / math.exp(epsilon))
-    truth = math.log(0.05 * k / t)  # where t was rounded
-    hit = 0
+    e^ε t/k = 0.05, the bound is ε to the hair, one time in twenty, and 0 otherwise."""
     of = case(pairs([("000", "001")], THOUSAND), [True])
-    for _ in range(runs):
-        scores = np.zeros(k)
-        inside = generator.random() < 0.05
+    for inside in (True, False):
+        scores = np.zeros(1000)
         scores[2 : 2 + t - inside] = 1.0
         scores[0] = float(inside)
         bound = found(counted(scores, np.array([0, 1])), of).epsilon_lower
         assert bound is not None
         assert bound.value == (six(math.log(0.05 * 999 / t)) if inside else 0.0)
-        hit += bound.value > truth - 0.01
-    assert abs(hit - 0.05 * runs) < 4 * math.sqrt(0.05 * 0.95 * runs)
 
 
 def test_shared_value_says_nothing_of_either_owner() -> None:

@@ -56,16 +56,15 @@ def test_a_run_beside_itself_differs_in_nothing() -> None:
     assert found.same.endswith("1 claim, 2 answers, 1 measure.")
 
 
-@pytest.mark.parametrize("k", [0, 5, 12, 20, 50, 100])
-def test_overlapping_intervals_are_never_told_apart(k: int) -> None:
-    found = compared(5, k)
-    low, high = sorted([make.rate(5), make.rate(k)], key=lambda finding: finding.value)
-    overlap = low.ci[1] >= high.ci[0]
-    assert not (overlap and rows(found, Part.APART))
-    assert bool(rows(found, Part.APART)) == (k >= 20)
-    assert "improved" not in text(found) and "better" not in text(found).replace(
-        "Whether higher is better depends on the measure.", ""
-    )
+def test_overlapping_intervals_are_never_told_apart() -> None:
+    for k in (0, 5, 12, 20, 50, 100):
+        found = compared(5, k)
+        low, high = sorted([make.rate(5), make.rate(k)], key=lambda finding: finding.value)
+        overlap = low.ci[1] >= high.ci[0]
+        assert not (overlap and rows(found, Part.APART))
+        assert bool(rows(found, Part.APART)) == (k >= 20)
+        told = text(found).replace("Whether higher is better depends on the measure.", "")
+        assert "improved" not in told and "better" not in told
 
 
 def test_paired_outcomes_say_no_more_than_the_intervals() -> None:

@@ -70,24 +70,19 @@ def interval(value: float, low: float, high: float) -> Interval:
     return Interval(value, low, high, 100, 0.95, "by hand")
 
 
-def test_intervals_of_equal_symmetric_width_give_the_z_test() -> None:
+def rise(before: tuple[float, ...], after: tuple[float, ...]) -> float | None:
+    """The p-value of value, low and high, before and now."""
+    return increase_test.intervals_p_value(interval(*before), interval(*after))
+
+
+def test_intervals_give_the_z_test_of_facing_sides() -> None:
     """Two means with standard error 0.1 each, 0.3 apart: z = 0.3 / (0.1 √2)."""
     half = 0.1 * 1.959963985
-    p = increase_test.intervals_p_value(
-        interval(0.5, 0.5 - half, 0.5 + half), interval(0.8, 0.8 - half, 0.8 + half)
-    )
+    p = rise((0.5, 0.5 - half, 0.5 + half), (0.8, 0.8 - half, 0.8 + half))
     assert p == pytest.approx(0.5 * math.erfc(0.3 / (0.1 * math.sqrt(2)) / math.sqrt(2)))
-
-
-def test_only_the_sides_that_face_each_other_count() -> None:
-    narrow = increase_test.intervals_p_value(interval(0.5, 0.4, 0.6), interval(0.8, 0.7, 0.9))
-    wide = increase_test.intervals_p_value(interval(0.5, 0.0, 0.6), interval(0.8, 0.7, 1.0))
-    assert narrow == wide
-
-
-def test_no_rise_is_no_evidence() -> None:
-    assert increase_test.intervals_p_value(interval(0.5, 0.4, 0.6), interval(0.5, 0.4, 0.6)) == 1.0
-    assert increase_test.intervals_p_value(interval(0.5, 0.5, 0.5), interval(0.4, 0.4, 0.4)) == 1.0
+    assert rise((0.5, 0.4, 0.6), (0.8, 0.7, 0.9)) == rise((0.5, 0.0, 0.6), (0.8, 0.7, 1.0))
+    for before, after in (((0.5, 0.4, 0.6),) * 2, ((0.5,) * 3, (0.4,) * 3)):
+        assert rise(before, after) == 1.0  # no rise
     missing = Interval(0.9, None, None, 1, 0.95, "one record")
     assert increase_test.intervals_p_value(interval(0.1, 0.0, 0.2), missing) is None
 
@@ -134,16 +129,10 @@ def test_the_rise_said_to_be_noticed_is_noticed(k: int, n0: int, n1: int) -> Non
     assert power == pytest.approx(0.8, abs=1e-6)
 
 
-def test_nothing_is_noticed_where_no_rise_is_left() -> None:
-    full = make.rate(49, 49)
+def test_few_trials_or_no_rise_left_show_nothing() -> None:
+    full, few, many = make.rate(49, 49), make.rate(0, 3), make.rate(0, 30)
     assert increase_test.detectable(full, full, 0.05, 0.0) is None
-    assert increase_test.can_detect(
-        full, full, 0.05
-    )  # many trials; it is the rate that cannot rise
-
-
-def test_few_trials_are_not_enough() -> None:
-    few, many = make.rate(0, 3), make.rate(0, 30)
+    assert increase_test.can_detect(full, full, 0.05)  # it is the rate that cannot rise
     assert not increase_test.can_detect(few, few, 0.05 / 6)
     assert increase_test.can_detect(many, many, 0.05 / 6)
     four = make.area([1.0, 2.0, 3.0], [0.0])
@@ -164,13 +153,11 @@ def test_many_trials_are_quick(share: float) -> None:
     assert share + 1.5 * se < found < share + 3 * se + 1e-4
 
 
-@pytest.mark.parametrize("n", [10**10, 10**12, 10**15])
-def test_very_many_trials_follow_the_normal_law(n: int) -> None:
-    k = n // 2
-    more = k + round(2 * math.sqrt(2 * n * 0.25))
-    assert increase_test.fisher(k, n, more, n) == pytest.approx(
-        0.5 * math.erfc(2 / math.sqrt(2)), rel=1e-3
-    )
+def test_very_many_trials_follow_the_normal_law() -> None:
+    for n in (10**10, 10**12, 10**15):
+        more = n // 2 + round(2 * math.sqrt(2 * n * 0.25))
+        expected = 0.5 * math.erfc(2 / math.sqrt(2))
+        assert increase_test.fisher(n // 2, n, more, n) == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_is_too_small_to_fail_is_not_said_to_be_noticed() -> None:
