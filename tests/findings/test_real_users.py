@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from audit.findings import Case, bounds, measurements_of
 from audit.findings.adjusted import adjusted
 from audit.findings.families import NONE, family_of
 from audit.findings.rejections import rejections
+from audit.results.measurement import Measurement
 from audit.results.schema import GuaranteeResult
 from audit.statistics import roc
 from defenses.training.stated_claim import stated
@@ -86,30 +88,23 @@ def scores(secrets: Sequence[Secret], gains: np.ndarray) -> list[Scores]:
     ]
 
 
-def coins(heads: np.ndarray) -> Coins:
-    return Coins(
+def of(mailbox: Mailbox, heads: Sequence[bool] | np.ndarray, **more: Any) -> Case:
+    """The case of these coins."""
+    coins = Coins(
         {f"{u}": bool(here) for u, here in enumerate(heads)}, {f"{u}": 0 for u in range(USERS)}
     )
+    fields = {"delta": 1e-5, "seed": 0, "access": Access.DISTRIBUTION, **more}
+    return Case("own", mailbox.secrets(), coins, **fields)
 
 
-def leaks(
-    secrets: Sequence[Secret], evidence: Sequence[Evidence], heads: np.ndarray, seed: int
-) -> bool:
+def leaks(mailbox: Mailbox, evidence: Sequence[Evidence], heads: np.ndarray, seed: int) -> bool:
     """Whether anything is called a leak by all tests of both attacks."""
+    secrets = mailbox.secrets()
     shapes = [*Membership().shape(secrets, True), *OwnRecords().shape(secrets, True)]
     size = sum((family_of([one], secrets) for one in shapes), NONE)
-    case = Case(
-        "own", tuple(secrets), coins(heads), 1e-5, seed, Access.DISTRIBUTION, tests=size.tests,
-        claim_tests=size.claims, guarantee=CLAIM,
-    )  # fmt: skip
-    found = adjusted(
-        measurements_of(evidence, case),
-        findings.tests_of(evidence, case),
-        case.heads,
-        CLAIM,
-        size,
-        seed,
-    )
+    case = of(mailbox, heads, seed=seed, tests=size.tests, claim_tests=size.claims, guarantee=CLAIM)
+    tests = findings.tests_of(evidence, case)
+    found = adjusted(measurements_of(evidence, case), tests, case.heads, CLAIM, size, seed)
     return bool(rejections(found, CLAIM, size).leaking)
 
 
@@ -117,10 +112,8 @@ def leaks(
 def test_model_that_knows_no_coin_is_no_leak(runs: int) -> None:
     """It was trained under other coins: its scores depend on users, quotes and the filter alone."""
     draws = np.random.default_rng(11)
-    mailbox = Mailbox.drawn(draws, quoted=0.2, alike=0.1)
-    secrets, wrong = mailbox.secrets(), 0
-    gains = mailbox.known(draws.random(USERS) < 0.5, True, draws)
-    own = scores(secrets, gains)
+    mailbox, wrong = Mailbox.drawn(draws, quoted=0.2, alike=0.1), 0
+    own = scores(mailbox.secrets(), mailbox.known(draws.random(USERS) < 0.5, True, draws))
     won = (np.round(own[1].values, 6) > 1.2).astype(float)
     evidence = [
         *own,
@@ -128,7 +121,7 @@ def test_model_that_knows_no_coin_is_no_leak(runs: int) -> None:
         Likelihoods(-20 + 10 * own[1].values.clip(0, 1.9), kind="own"),
     ]
     for seed in range(runs):
-        wrong += leaks(secrets, evidence, draws.random(USERS) < 0.5, seed)
+        wrong += leaks(mailbox, evidence, draws.random(USERS) < 0.5, seed)
     assert wrong / runs <= most(runs)
 
 
@@ -140,24 +133,27 @@ def test_model_that_memorises_gives_most_of_the_largest_bound(runs: int) -> None
     for _ in range(runs):
         mailbox = Mailbox.drawn(draws, quoted=0.1, alike=0.0)
         heads = draws.random(USERS) < 0.5
-        secrets = mailbox.secrets()
-        evidence = scores(secrets, mailbox.known(heads, True, draws))
-        case = Case("own", secrets, coins(heads), 1e-5, 0, Access.DISTRIBUTION)
-        found = measurements_of(evidence, case)
+        evidence = scores(mailbox.secrets(), mailbox.known(heads, True, draws))
+        found = measurements_of(evidence, of(mailbox, heads))
         best = max(f.epsilon_lower.value for f in found if f.epsilon_lower is not None)
-        assert leaks(secrets, evidence, heads, 0)
+        assert leaks(mailbox, evidence, heads, 0)
         shares.append(best / (largest or 1))
     assert np.median(shares) >= 0.8
 
 
-def test_users_who_wrote_the_same_are_units_of_their_own() -> None:
+TURNS = np.arange(USERS) % 2 == 0
+
+
+def area(mailbox: Mailbox, gains: np.ndarray, heads: np.ndarray) -> Measurement:
+    found = measurements_of(scores(mailbox.secrets(), gains), of(mailbox, heads))
+    return next(f for f in found if f.metric == "own_mean_ratio_auc")
+
+
+def test_users_who_wrote_the_same_are_separate_units() -> None:
     """Equal scores of a user who stays and one who does not are a tie, and nobody is left out."""
     mailbox = Mailbox(tuple((100 * (user // 2),) for user in range(USERS)))
-    heads = np.arange(USERS) % 2 == 0
-    evidence = scores(mailbox.secrets(), np.arange(100.0 * USERS))
-    case = Case("own", mailbox.secrets(), coins(heads), 1e-5, 0, Access.DISTRIBUTION)
-    area = next(f for f in measurements_of(evidence, case) if f.metric == "own_mean_ratio_auc")
-    assert area.value == 0.5 and area.n == USERS
+    one = area(mailbox, np.arange(100.0 * USERS), TURNS)
+    assert one.value == 0.5 and one.n == USERS
 
 
 def test_unit_is_the_user_and_not_the_record() -> None:
@@ -168,24 +164,17 @@ def test_unit_is_the_user_and_not_the_record() -> None:
     draws = np.random.default_rng(2)
     gains, heads = draws.normal(size=100 * USERS), draws.random(USERS) < 0.5
     means = np.array([np.mean(gains[list(own)]) for own in mailbox.texts])
-    case = Case("own", mailbox.secrets(), coins(heads), 1e-5, 0, Access.DISTRIBUTION)
-    found = measurements_of(scores(mailbox.secrets(), gains), case)
-    area = next(f for f in found if f.metric == "own_mean_ratio_auc")
-    assert area.n == USERS and area.blind is None
-    assert area.value == pytest.approx(roc.auc(means[heads], means[~heads]).value, abs=1e-6)
+    one = area(mailbox, gains, heads)
+    assert one.n == USERS and one.blind is None
+    assert one.value == pytest.approx(roc.auc(means[heads], means[~heads]).value, abs=1e-6)
 
 
-def test_claim_of_unknown_size_is_tested_by_its_epsilon_alone() -> None:
+def test_claim_of_unknown_size_is_tested_by_epsilon_alone() -> None:
     """Whoever fixed N after the coins ran another mechanism under other coins."""
     mailbox = Mailbox(tuple((100 * user,) for user in range(USERS)))
     evidence = scores(mailbox.secrets(), np.arange(100.0 * USERS))
-    heads = np.arange(USERS) % 2 == 0
     claim = stated("1e-5:user:add_or_remove", (Gaussians(1.0, 100, 0.1),))
-    case = Case(
-        "own", mailbox.secrets(), coins(heads), 1e-5, 0, Access.DISTRIBUTION, guarantee=claim
-    )
-    found = [f for f in measurements_of(evidence, case) if f.epsilon_lower is not None]
-    assert found and all(f.claim_test is None for f in found)
-    fixed = replace(case, guarantee=replace(claim, population=USERS))
-    again = [f for f in measurements_of(evidence, fixed) if f.epsilon_lower is not None]
-    assert any(f.claim_test is not None for f in again)
+    for given, tested in ((claim, False), (replace(claim, population=USERS), True)):
+        found = measurements_of(evidence, of(mailbox, TURNS, guarantee=given))
+        tests = [f.claim_test for f in found if f.epsilon_lower is not None]
+        assert tests and any(test is not None for test in tests) == tested
