@@ -160,14 +160,19 @@ def results(outcome: Outcome) -> list[dict[str, Any]]:
     return found
 
 
-def test_sarif_says_what_is_not_passed_and_where_it_is_asked() -> None:
+def places(outcome: Outcome) -> list[tuple[str, int]]:
+    found = (r["locations"][0]["physicalLocation"] for r in results(outcome))
+    return [(f["artifactLocation"]["uri"], f["region"]["startLine"]) for f in found]
+
+
+def test_sarif_lists_what_is_not_passed_with_its_place() -> None:
     found = results(OUTCOME)
     assert [r["level"] for r in found] == ["error", "warning", "note"]
     assert [r["level"] for r in results(STRICT)] == ["error", "error", "note"]
-    places = [r["locations"][0]["physicalLocation"] for r in found]
-    assert [place["region"]["startLine"] for place in places] == [1, 7, 12]
-    assert {place["artifactLocation"]["uri"] for place in places} == {"ci/audit%20policy.toml"}
+    assert places(OUTCOME) == [("ci/audit%20policy.toml", line) for line in (1, 7, 12)]
     assert [r.get("suppressions") is not None for r in found] == [False, False, True]
+    for name in ("/home/me/repo/audit.toml", "../audit.toml"):  # no place on this machine
+        assert {uri for uri, _ in places(replace(OUTCOME, policy=name))} == {"audit.toml"}
 
 
 def test_every_rule_says_what_helps_and_names_taxa_that_are_there() -> None:
@@ -202,16 +207,6 @@ def test_fingerprints_know_no_value_and_messages_hold_no_link() -> None:
     assert prints[0] == prints[1]
     assert len({str(one) for one in prints[0]}) == 3
     assert "\\[0.3, 0.5\\]" in results(OUTCOME)[0]["message"]["text"]
-
-
-def test_no_place_on_this_machine_is_named() -> None:
-    for name in ("/home/me/repo/audit.toml", "../audit.toml"):
-        assert (
-            results(replace(OUTCOME, policy=name))[0]["locations"][0]["physicalLocation"][
-                "artifactLocation"
-            ]["uri"]
-            == "audit.toml"
-        )
 
 
 def test_console_ends_with_the_verdict_worst_before_it() -> None:
