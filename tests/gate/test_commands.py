@@ -82,29 +82,24 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_silent_run_passes_with_neither_policy_nor_baseline(calm: Path, audit: Audit) -> None:
-    done = audit("gate", "run")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-2:] == ["gate: PASS (2 passed)", "run/junit.xml"]
-    assert names(calm / "run") == ["gate.json", "junit.xml", "results.json"]
-    ElementTree.parse(calm / "run" / "junit.xml")
-
-
-def test_page_one_shows_the_answer_of_the_gate(calm: Path, audit: Audit) -> None:
-    for name, said in (("run", "gate: PASS (2 passed)"), ("leaky", "gate: FAIL (")):
+def test_silence_passes_and_a_leak_fails(calm: Path, audit: Audit) -> None:
+    """With neither policy nor baseline; page one shows the answer of the gate."""
+    for name, code, formats, said, report in (
+        ("run", 0, "junit", "gate: PASS (2 passed)", "junit.xml"),
+        ("leaky", 1, "junit,sarif", "gate: FAIL (", "report.sarif"),
+    ):
         page = calm / name / "report.html"
         page.write_text("stale", encoding="utf-8")
-        audit("gate", name)
+        done = audit("gate", name, "--format", formats)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert said in done.stdout and done.stdout.splitlines()[-1].endswith(report)
         text = page.read_text(encoding="utf-8")
         assert said in text and "the gate was not run" not in text
-        assert not (calm / name / "report.pdf").exists()
-
-
-def test_a_leak_fails_with_one(calm: Path, audit: Audit) -> None:
-    done = audit("gate", "leaky", "--format", "junit,sarif")
-    assert done.returncode == 1
+        expected = {"gate.json", "junit.xml", "report.html", "results.json", report}
+        assert set(names(calm / name)) == expected
     assert "FAIL         leak/dp_sgd/extraction.hit_rate" in done.stdout
-    assert names(calm / "leaky") == ["gate.json", "junit.xml", "report.sarif", "results.json"]
+    ElementTree.parse(calm / "run" / "junit.xml")
+    assert audit("gate", "run").stdout.splitlines()[-1] == "run/junit.xml"  # by default
 
 
 def test_exports_say_what_the_gate_says(calm: Path, audit: Audit) -> None:
@@ -130,32 +125,22 @@ def test_inconclusive_is_four_only_if_strict(calm: Path, audit: Audit) -> None:
     assert audit("gate", "run", "--strict", "--policy", "other.toml").returncode == 0
 
 
-def test_the_baseline_in_the_working_directory_is_found(calm: Path, audit: Audit) -> None:
+def test_baseline_is_found_and_held(calm: Path, audit: Audit) -> None:
+    """Of a silent run in the working directory, of a leaky one where it is named."""
     done = audit("baseline", "update", "run", "--reason", "first")
     assert (done.returncode, done.stdout) == (0, "audit-baseline.json\n")
-    assert json.loads((calm / "audit-baseline.json").read_text("utf-8"))["reason"] == "first"
+    kept = (calm / "audit-baseline.json").read_bytes()
+    assert json.loads(kept)["reason"] == "first"
     assert audit("gate", "run", "--strict").returncode == 0
     done = audit("gate", "leaky")
-    assert done.returncode == 1
-    assert "0 of 200 before, 40 of 200 now" in done.stdout
-
-
-def test_a_leaky_baseline_is_held_not_condemned(calm: Path, audit: Audit) -> None:
-    done = audit("baseline", "update", "leaky", "--reason", "known", "--output", "b.json")
-    assert done.stdout.splitlines() == [
-        "b.json",
-        "accepts 1 leak: dp_sgd extraction.hit_rate (40 of 200)",
-    ]
-    assert audit("gate", "leaky", "--baseline", "b.json", "--strict").returncode == 0
-
-
-def test_only_tighten_refuses_in_one_line(calm: Path, audit: Audit) -> None:
-    audit("baseline", "update", "run", "--reason", "first")
-    kept = (calm / "audit-baseline.json").read_bytes()
+    assert done.returncode == 1 and "0 of 200 before, 40 of 200 now" in done.stdout
     done = audit("baseline", "update", "leaky", "--reason", "more", "--only-tighten")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "nothing was written" in done.stderr
+    assert "nothing was written" in refused(done)
     assert (calm / "audit-baseline.json").read_bytes() == kept
+    done = audit("baseline", "update", "leaky", "--reason", "known", "--output", "b.json")
+    accepts = "accepts 1 leak: dp_sgd extraction.hit_rate (40 of 200)"
+    assert done.stdout.splitlines() == ["b.json", accepts]
+    assert audit("gate", "leaky", "--baseline", "b.json", "--strict").returncode == 0
 
 
 def test_the_summary_is_appended_where_github_asks(
