@@ -14,13 +14,11 @@ from audit.core.terms import Shown
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown
 from audit.findings.verdict import judge
+from audit.results.labels import ELSEWHERE
 from audit.results.measurement import FindingResult, Link, Measurement
 
 _LEAKED = "The undefended model leaked by this measure"
 BY_CONTROL = f"{_LEAKED}."
-
-
-ELSEWHERE = "as_is"  # the defense of a model that was trained elsewhere
 
 
 class Named(NamedTuple):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+# the defense of a model that was trained elsewhere: it is audited, and no remedy
+ELSEWHERE = "as_is"
+
 
 class Named(Protocol):
     """A release of a run or of a baseline."""

@@ -8,7 +8,7 @@ from audit import policies
 from audit.core.policy import Policy
 from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
-from audit.findings.controls import ELSEWHERE, is_served
+from audit.findings.controls import is_served
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.loose_delta import loose_delta
 from audit.findings.verdict import leaks
@@ -18,6 +18,7 @@ from audit.plan.text import Text
 from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.badge import CLOSES, FOREIGN, NOT_RUN
+from audit.results.labels import ELSEWHERE
 from audit.results.schema import ReleaseResult
 from audit.results.words import quantity, share
 from audit.run import group_text, unknown_text

@@ -50,7 +50,8 @@ def stated(folder: Path) -> Stated:
         raise UsageError(f"{folder}: not a run folder: {why}")
     if manifest.get("status") != "complete":
         status = manifest.get("status")
-        raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
+        known = f"is {status}, not complete" if isinstance(status, str) else "states no status"
+        raise UsageError(f"{folder}: the run {known}; run its plan again")
     try:
         document = read_json(path)
         version = document["schema_version"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from audit.findings.controls import ELSEWHERE
 from audit.measure.evidence_file import EvidenceFile, OfAttack, OfRelease
+from audit.results.labels import ELSEWHERE
 from audit.results.numbers import agree
 from audit.verify.documents import Stated
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results import badge, quoting, words
 from audit.results.badge import FOREIGN, NOT_RUN, PERSON, Badge
+from audit.results.labels import ELSEWHERE
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, legend, summary, usefulness, wording
-from reports._content.closing import ELSEWHERE
 from reports._content.first import seeded, subject
 from reports._content.table import Pair
 

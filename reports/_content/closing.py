@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit.core.terms import Leaked
 from audit.results.joined import aims
-from audit.results.labels import labels
+from audit.results.labels import ELSEWHERE, labels
 from audit.results.schema import ReleaseResult
 
 
@@ -28,7 +28,6 @@ def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     return f"The leak: {'; '.join(parts)}." if parts else ""
 
 
-ELSEWHERE = "as_is"  # is audited, and no remedy
 _CLOSED, _OPEN, _UNSHOWN = (
     "closed in this run by {}",
     "not closed by {}",
