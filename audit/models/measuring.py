@@ -1,6 +1,6 @@
 """Measure what work with a model takes, on the model itself, or on a few blocks of a large one.
 
-A large model is not loaded: models of its kind and width with one and with two blocks tell what a
+A large model is not loaded: models of its kind and width with one and with four blocks tell what a
 block takes, and what is around it. Their weights are random, which changes neither time nor memory.
 """
 
@@ -27,7 +27,7 @@ from audit.models.adapters import freeze
 from audit.models.loading import load_weights
 from audit.models.sizes import LARGE
 
-DEPTHS = (1, 2)  # blocks
+DEPTHS = (1, 4)  # blocks; further apart, since chance in what they take is multiplied
 
 
 def measured(
@@ -49,7 +49,9 @@ def measured(
             few, many = (np.array(work(shallow(model, blocks, device))) for blocks in DEPTHS)
     finally:
         torch.set_num_threads(before)
-    deeper: list[float] = (few + (model.blocks - 1) * np.maximum(many - few, 0.0)).tolist()
+    least, most = DEPTHS
+    times = (model.blocks - least) / (most - least)
+    deeper: list[float] = (few + times * np.maximum(many - few, 0.0)).tolist()
     return deeper
 
 
