@@ -41,14 +41,10 @@ MARGIN = 24  # empty pixels around what is shown; where so many rows are empty i
 
 def main(*runs: Path) -> None:
     """Write every picture into the folder of this file."""
-    found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-    browser = next(filter(None, found), None)
-    if browser is None:
-        sys.exit("make.py: no Chromium found; install chromium")
     reports = [report for run in runs for report in api.write_reports(run, ["html"])]
     pages = [report.read_text(encoding="utf-8") for report in reports]
     for name, (run, shown, height) in PICTURES.items():
-        picture = photographed(browser, only(pages[run], shown), height)
+        picture = photographed(only(pages[run], shown), height)
         small = picture.quantize(128, Image.Quantize.MAXCOVERAGE)  # others drop the few red pixels
         small.save(HERE / name, optimize=True)
         size = (HERE / name).stat().st_size
@@ -68,8 +64,12 @@ def only(page: str, shown: str) -> str:
     return page.replace("</head>", f"{style}</head>", 1)
 
 
-def photographed(browser: str, page: str, height: int) -> Image.Image:
+def photographed(page: str, height: int) -> Image.Image:
     """Cut a screenshot's empty margins, so that it ends between two lines."""
+    found = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    browser = next(filter(None, found), None)
+    if browser is None:
+        sys.exit("make.py: no Chromium found; install chromium")
     with tempfile.TemporaryDirectory() as folder:
         html, png = Path(folder, "page.html"), Path(folder, "page.png")
         html.write_text(page, encoding="utf-8")

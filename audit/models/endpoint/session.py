@@ -6,7 +6,7 @@ answer is stored under the hash of its request, so a resumed run sends no reques
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -75,9 +75,7 @@ class EndpointSession:
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Sample each text with a seed of its own; after a stop token all are stop tokens."""
-        told = self._asked(prompts, length)
-        none = unanswered(self.tokenizer, length)
-        return [told[i].answer if i in told else none for i in range(len(prompts))]
+        return placed(self._asked(prompts, length), len(prompts), self.tokenizer, length)
 
     def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
         return list(self._asked(prompts, length).values())
@@ -140,10 +138,13 @@ class EndpointSession:
         raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
 
 
-def unanswered(tokenizer: Tokenizer, length: int) -> Answer:
-    """Make the answer to a prompt that a server cannot be asked."""
-    stops = (tokenizer.stop,) * length
-    return Answer(stops, np.full(length, np.nan), np.zeros(length, bool), answered=0)
+def placed(
+    told: Mapping[int, Told], prompts: int, tokenizer: Tokenizer, length: int
+) -> list[Answer]:
+    """List the answers to all prompts; those that a server cannot be asked are not answered."""
+    stops, nothing = (tokenizer.stop,) * length, np.full(length, np.nan)
+    none = Answer(stops, nothing, np.zeros(length, bool), answered=0)
+    return [told[i].answer if i in told else none for i in range(prompts)]
 
 
 def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
