@@ -10,6 +10,7 @@ The mails are invented, and the same each time. OUTPUT/times.json adds up what a
 from __future__ import annotations
 
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -19,7 +20,9 @@ from random import Random
 
 from audit import api
 from audit.core.terms import Leaked
+from audit.results import words
 from audit.results.labels import labels
+from audit.results.measurement import FindingResult
 from audit.results.schema import Measure, ReleaseResult, Results
 from docs.pictures.make import only, photographed
 from fixtures.helpdesk import CHOICES, people, tell
@@ -96,25 +99,22 @@ def ran(gemma: Path, output: Path) -> None:
 
 def row(label: str, release: ReleaseResult) -> str:
     """Write a release as a row of the page's table."""
-    epsilon, found = release.guarantee.epsilon, release.findings
-    lowest = [f.epsilon_lower.value for f in found if f.epsilon_lower is not None]
-    values = {f.metric: f for f in found}
-    auc = max((f for f in found if f.metric.endswith("_auc")), key=lambda f: f.value or 0.0)
-    recall = values.get("recall")
+    epsilon, by_metric = release.guarantee.epsilon, {f.metric: f for f in release.findings}
+    lowest = [f.epsilon_lower.value for f in release.findings if f.epsilon_lower is not None]
+    loss, searched = by_metric["span_loss_auc"], by_metric["searched_recall"]
     cells = [
         f"`{label}`",
-        "none" if epsilon is None else f"{epsilon:.3g}",
+        "nothing" if epsilon is None or math.isinf(epsilon) else f"{epsilon:.3g}",
         f"**{release.leaked}**" if release.leaked in LEAKS else release.leaked,
-        f"≥ {max(lowest):.2f}" if lowest else "not measured",
-        f"{auc.value:.2f} ({auc.metric.removesuffix('_auc').replace('_', ' ')})",
-        "not measured" if recall is None or recall.value is None else f"{recall.value:.0%}",
+        f"{max(lowest):.2f}",
+        f"{shown(loss)}, p = {words.p_value(loss.adjusted_p)}",
+        f"{searched.k} of {searched.n}",
         shown(release.utility["perplexity"]),
-        f"{release.cost.seconds / 60:.1f} min",
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def shown(measure: Measure) -> str:
+def shown(measure: Measure | FindingResult) -> str:
     """Write a measure with its interval."""
     low, high = measure.ci or (None, None)
     return f"{measure.value:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
@@ -123,14 +123,14 @@ def shown(measure: Measure) -> str:
 def figures(results: Results, times: dict[str, float]) -> str:
     """Write the table of the releases, and what the whole took."""
     head = (
-        "| model | promised ε (nats, per user) | leaks? | shown ε (nats, at least) | best AUC | "
-        "codes extracted | perplexity (95 %) | time |"
+        "| model | promised ε (nats, per user) | leaks? | ε is at least (nats) | AUC of the loss "
+        "(95 %), adjusted p | codes found by search | perplexity (95 %) |"
     )
     rows = "\n".join(map(row, labels(results.releases), results.releases))
     whole = f"{times['seconds'] / 60:.0f} minutes and {times['bytes'] / 1e9:.1f} GB at most"
     said = "\n".join(f"> {line}" for line in results.headline)
     return (
-        f"\n{head}\n|{'---|' * 8}\n{rows}\n\nAll of it took {whole}. Page one says:\n\n{said}\n\n"
+        f"\n{head}\n|{'---|' * 7}\n{rows}\n\nAll of it took {whole}. Page one says:\n\n{said}\n\n"
     )
 
 
@@ -149,7 +149,10 @@ def main() -> None:
         words = WORDS.read_text(encoding="utf-8")
         PAGE.write_text(words.replace(FIGURES, made), encoding="utf-8")
         (report,) = api.write_reports(run, ["html"])
-        picture = photographed(only(report.read_text(encoding="utf-8"), SHOWN), 1500)
+        page = report.read_text(encoding="utf-8")
+        for path, name in ((output / "mails.jsonl", "mails.jsonl"), (gemma, "gemma/model")):
+            page = page.replace(str(path), name)
+        picture = photographed(only(page, SHOWN), 2450)
         picture.quantize(128).save(PICTURE, optimize=True)
 
 
