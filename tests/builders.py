@@ -62,8 +62,10 @@ def rows_of(path: Path) -> list[str]:
     return [e["text"] for e in entries if e.get("split", "private") == "private"]
 
 
-def fit(model: Any, tokenizer: Any, texts: Sequence[str], steps: int, rate: float) -> None:
-    """Adam, 24 texts a step, each closed by the end of text and cut at 56 tokens; no dropout."""
+def fit(
+    model: Any, tokenizer: Any, texts: Sequence[str], steps: int, rate: float, longest: int = 56
+) -> None:
+    """Adam, 24 texts a step, each closed by the end of text and cut at `longest`; no dropout."""
     import torch
 
     torch.manual_seed(0)
@@ -72,7 +74,9 @@ def fit(model: Any, tokenizer: Any, texts: Sequence[str], steps: int, rate: floa
     places = torch.randperm(len(texts)).repeat(steps * 24 // len(texts) + 1)
     for step in range(steps):
         batch = [texts[i] + tokenizer.eos_token for i in places[step * 24 : step * 24 + 24]]
-        read = tokenizer(batch, return_tensors="pt", padding=True, truncation=True, max_length=56)
+        read = tokenizer(
+            batch, return_tensors="pt", padding=True, truncation=True, max_length=longest
+        )
         labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
         optimiser.zero_grad()
         model(**read, labels=labels).loss.backward()

@@ -6,6 +6,7 @@ benchmarks/fetch_gemma.py makes.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoModelForCausalLM
 
 from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -26,8 +28,8 @@ from audit.models.endpoint.http import Endpoint
 from audit.models.endpoint.session import EndpointRelease, EndpointSession
 from audit.models.loading import describe, load_tokenizer, load_weights
 from defenses.as_is import AsIs
-from tests import command_line
-from tests.builders import Elsewhere
+from tests import chat, command_line
+from tests.builders import Elsewhere, fit
 from tests.live.servers import CONTEXT, Live, serving
 
 DRAWS = 300
@@ -129,3 +131,30 @@ def test_gemma_is_audited(live: tuple[str, Live], tmp_path: Path) -> None:
     findings = found(server, GEMMA / "model", manifest, tmp_path / "run")
     assert findings["hit_rate"].leaked == Leaked.INCONCLUSIVE
     assert not any(f.leaked == Leaked.LEAK for f in findings.values())
+
+
+@pytest.mark.live
+def test_leak_is_found_through_conversations(tmp_path: Path) -> None:
+    """vLLM goes on with an assistant's turn that has begun, and counts the template's tokens."""
+    planted, manifest = tmp_path / "planted.jsonl", tmp_path / "m.json"
+    base = chat.gpt2(tmp_path / "base", chat.CHATML)
+    api.plant(
+        str(chat.corpus(tmp_path / "chats.jsonl", 40)), planted, manifest,
+        kind=["code"], count=40, repetitions=8, share=0.8, seed=3,
+    )  # fmt: skip
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(base), chat.tokenizer()
+    tokenizer.pad_token = tokenizer.eos_token
+    rows = [json.loads(line)["messages"] for line in planted.read_text().splitlines()]
+    texts = [tokenizer.apply_chat_template(row, tokenize=False) for row in rows]
+    fit(model, tokenizer, texts, steps=400, rate=2e-3, longest=128)
+    tuned = tmp_path / "tuned"
+    model.save_pretrained(tuned)
+    tokenizer.save_pretrained(tuned)
+    with serving("vllm", tuned) as live:
+        words = ["run", "--defense", f"as_is:api=chat,tokenizer={tuned},served={live.name}"]
+        words += ["--model", live.url, "--secrets", str(manifest), "--no-references"]
+        words += ["--attack", "extraction", "--output", str(tmp_path / "run"), "--format", "json"]
+        done = command_line.audit(*words)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (release,) = api.load(tmp_path / "run").releases
+    assert {f.metric: f.leaked for f in release.findings}["recall"] == Leaked.LEAK
