@@ -108,6 +108,7 @@ class Settings(TypedDict, total=False):
     output: str | Path
     format: str | Sequence[str]
     workers: int | str
+    processes: int
     reveal: bool
     author: str
     planting: Mapping[str, Any]

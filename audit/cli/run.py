@@ -20,6 +20,7 @@ from audit.cli.commands import (
     given,
     reading,
 )
+from audit.core.machine import launched
 from audit.core.wording import by_kind
 
 
@@ -57,6 +58,12 @@ from audit.core.wording import by_kind
     help="Who trains: N processes (default: as many as cores and memory hold), or Ray, here or a "
     "cluster's.",
 )
+@click.option(
+    "--processes",
+    type=int,
+    metavar="N",
+    help="Train each model of dp_sgd, s_dpsgd and dp_ftrl by N processes together; default 1.",
+)
 @click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
 @click.option(
     "--no-references",
@@ -83,6 +90,10 @@ def run(
     **flags: Any,
 ) -> None:
     """Train, attack and report; running the same plan again resumes."""
+    if launched():
+        from audit.train.workers.together import serve_launched
+
+        return None if dry_run else serve_launched()
     from audit import api
 
     settings = given(flags, formats)

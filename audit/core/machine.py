@@ -29,6 +29,13 @@ def memory() -> float:
     return min([here, *(float(word) for word in limits if word.isdecimal())])
 
 
+def launched() -> int | None:
+    """Return this process's rank where torchrun or `accelerate launch` started several."""
+    if int(os.environ.get("WORLD_SIZE") or 1) < 2 or "RANK" not in os.environ:
+        return None
+    return int(os.environ["RANK"])
+
+
 def _words(name: str) -> list[str]:
     """Read the words of a file of the control group; none where it has no such limit."""
     try:

@@ -17,6 +17,7 @@ from audit.core.digest import digest_of_json
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import PreTrainedModel, TextTokenizer
+from audit.core.processes import ALONE, Processes
 from audit.core.progress import ShareDone
 from audit.core.rules import NOT_NEGATIVE, POSITIVE, UNSAID, Rule, at_least, check_fields
 from audit.core.spans import Span
@@ -70,10 +71,12 @@ class Method(ABC):
 
     first_piece_only: whether it ignores what a record has beyond the length to which it is cut.
     partial: whether it leaves out of the loss what `Training.learned` leaves out.
+    divided: whether several processes can train one model.
     """
 
     first_piece_only: ClassVar[bool] = False
     partial: ClassVar[bool] = False
+    divided: ClassVar[bool] = False
 
     @abstractmethod
     def train(
@@ -178,6 +181,7 @@ class Training:
         all noise. "" before the task is made.
     checkpoint: where a method may save its state and go on from after a kill; it changes no result.
     counts: where a method notes what its steps learnt from; it changes no model.
+    processes: who trains it; how many there are changes sums by their rounding alone.
     """
 
     label: str
@@ -193,6 +197,7 @@ class Training:
     key: str = ""
     checkpoint: Checkpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
     counts: Counts = field(default_factory=Counts, compare=False, repr=False)
+    processes: Processes = field(default=ALONE, compare=False, repr=False)
 
     @property
     def earlier(self) -> tuple[Training, ...]:

@@ -23,12 +23,15 @@ class Execution:
 
     workers: a number of processes (0: as many as cores and memory hold), "ray" or
         "ray://HOST:PORT".
+    processes: how many train each model together whose method can be divided; sums are added in
+        another order then, which rounds otherwise.
     author: who is named as having run it; "" for nobody.
     """
 
     output: Path | None = None
     formats: tuple[str, ...] = ("json", "html", "pdf")
     workers: int | str = 0
+    processes: int = 1
     reveal: bool = False
     author: str = ""
 
@@ -43,9 +46,17 @@ def execution(settings: dict[str, Any]) -> Execution:
         output=None if output is None else Path(output),
         formats=formats,
         workers=parsed(settings.get("workers", 0)),
+        processes=_several(settings.get("processes", 1)),
         reveal=bool(settings.get("reveal", False)),
         author=_signed(str(settings.get("author", ""))),
     )
+
+
+def _several(number: int) -> int:
+    """Check --processes. Raises UsageError."""
+    if number < 1:
+        raise UsageError(f"--processes is {number}; it must be at least 1")
+    return number
 
 
 def _signed(author: str) -> str:

@@ -39,6 +39,7 @@ KNOWN: dict[str, Any] = {
     "output": str,
     "format": tuple[str, ...],
     "workers": str,
+    "processes": int,
     "reveal": bool,
     "author": str,
 }

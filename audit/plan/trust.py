@@ -129,7 +129,8 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
     "policy": _of_policy,
     "workers": _of_workers,
     **dict.fromkeys(
-        ("epsilon", "delta", "seed", "device", "references", "remedies", "threads"), _harmless
+        ("epsilon", "delta", "seed", "device", "references", "remedies", "threads", "processes"),
+        _harmless,
     ),
     **dict.fromkeys(("utility_tokens", "lora", "release", "coin_users"), _harmless),
     **dict.fromkeys(("planting", "training"), _harmless),

@@ -54,7 +54,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             report(Remark(line), 0.0)
         if expected is not None:
             report = Steps(report, expected.steps, expected.attackers, before)
-        with workers_for(current.trainings, workers) as place:
+        with workers_for(current.trainings, workers, execution.processes) as place:
             train_on(place, current.trainings, report)
             bench = Bench(current, folder, execution.reveal)
             bench = publish(bench, place, report)

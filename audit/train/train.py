@@ -15,7 +15,9 @@ from safetensors.torch import save_file, save_model
 
 from audit.core import stages
 from audit.core.counts import Counts
+from audit.core.machine import launched
 from audit.core.model import PreTrainedModel
+from audit.core.processes import ALONE, Processes
 from audit.core.progress import Remark, StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
 from audit.models import this_process
@@ -27,6 +29,7 @@ from audit.train.task import SHARE, Task, weights_path
 from audit.train.workers.choice import open_workers
 from audit.train.workers.place import Workers
 from audit.train.workers.serial import Serial
+from audit.train.workers.together import together
 
 
 def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -> None:
@@ -40,12 +43,16 @@ def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -
 
 
 def workers_for(
-    tasks: Sequence[Task], workers: int | str
+    tasks: Sequence[Task], workers: int | str, processes: int = 1
 ) -> contextlib.AbstractContextManager[Workers]:
-    """Open workers; only processes, which start when they are used, if no weights are missing."""
-    if isinstance(workers, str) and next(_missing(tasks, Serial()), None) is None:
-        return open_workers(1)
-    return open_workers(workers)
+    """Open workers; only processes, which start when they are used, if no weights are missing.
+
+    processes: how many train each model whose method can be divided.
+    """
+    missing = next(_missing(tasks, Serial()), None) is not None
+    place = open_workers(workers if missing or isinstance(workers, int) else 1)
+    several = launched() is not None or (processes > 1 and missing)
+    return together(processes, place) if several else place
 
 
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
@@ -96,7 +103,12 @@ def _work(task: Task) -> float:
     return sum(map(len, task.training.texts)) * task.training.method.passes
 
 
-def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -> None:
+def _train(
+    task: Task,
+    report: StepProgress,
+    teachers: Teachers | None = None,
+    processes: Processes = ALONE,
+) -> None:
     this_process.prepare(task.threads)
     tokenizer, public = public_model(task.base, task.device)
     model = fresh(public, task.base.lora, task.training.seed)
@@ -116,11 +128,18 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
         checkpoint = FileCheckpoint(task, lambda line: report(Remark(f"{label}: {line}"), 0.0))
         counts, before = Counts(), counted.weights_digest(model)
         training = dataclasses.replace(
-            task.training, key=task.key, checkpoint=checkpoint, counts=counts
+            task.training,
+            key=task.key,
+            checkpoint=checkpoint,
+            counts=counts,
+            processes=processes,
         )
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
-    _save(model, best, counted.counted_of(before, model, counts), task)
-    checkpoint.remove()
-    report(label, 1.0)
+    if len(set(processes.every(lambda: [counted.weights_digest(model)]))) > 1:
+        raise RuntimeError(f"{label}: the processes ended with different weights")
+    if processes.rank == 0:
+        _save(model, best, counted.counted_of(before, model, counts), task)
+        checkpoint.remove()
+        report(label, 1.0)

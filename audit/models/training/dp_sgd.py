@@ -3,6 +3,9 @@
 In a step, each sampled example is read once and no other example has any influence; an empty batch
 still releases noise. The sum is divided by the *expected* batch size, which is public.
 
+Several processes share the examples of a step, each example whole, so each is clipped once. The
+first draws the lot and the noise; sums are added up.
+
 DP-FTRL by banded matrix factorization is the same with several bands: the noise of a step cancels
 a part of the noise before, and an example may be sampled in every b̂-th step only.
 """
@@ -25,6 +28,7 @@ from audit.core.errors import UsageError
 from audit.core.lora import Lora
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.noise import NoiseStream
+from audit.core.processes import ALONE, Processes
 from audit.core.progress import ShareDone
 from audit.core.randomness import noise_stream
 from audit.core.rules import UNSAID
@@ -33,7 +37,7 @@ from audit.models.adapters import is_adapted, with_adapters
 from audit.models.held_weights import computes_in_half, hold, let_go
 from audit.models.layers import limited
 from audit.models.training.correlated import PLAIN, Rows, group
-from audit.models.training.examples import Example, collated, examples_of, poisson
+from audit.models.training.examples import Example, collated, examples_of, lot
 from audit.models.training.fine_tuning import stepped, warmed
 from audit.models.training.per_example_gradients import (
     Batch,
@@ -110,6 +114,7 @@ class PrivateRecipe(Method):
     """
 
     partial = True
+    divided = True
 
     noise: Noise
     sampling_probability: float
@@ -145,9 +150,11 @@ class PrivateRecipe(Method):
             adapted(model, self.layers, self.lora, training.seed) as inner,
             recomputed(inner, self.checkpoint_activations),
         ):
-            release = NoisySum(inner, self.noise, noise, self.bands)
+            together = training.processes
+            release = NoisySum(inner, self.noise, noise, self.bands, together)
             optimizer = make_optimizer(self.optimizer, inner)
-            resume = Resume(training.checkpoint, coins=Draws(coins), noise=Draws(noise))
+            streams = {"coins": Draws(coins), "noise": Draws(noise)}
+            resume = Resume(training.checkpoint, together, **streams)
             counts = training.counts
             done = resume.begin(
                 weights=Weights(inner),
@@ -157,7 +164,8 @@ class PrivateRecipe(Method):
             )
             expected = self.sampling_probability * self.population / len(groups)
             for step in range(done, self.steps):
-                drawn = poisson(groups[step % len(groups)], self.sampling_probability, coins)
+                chosen = groups[step % len(groups)]
+                drawn = lot(chosen, self.sampling_probability, coins, together)
                 batches = collated(drawn, self.physical_tokens, model.device)
                 pieces = release.into_gradients(batches, expected)
                 rate = self.learning_rate * warmed(step, self.steps, self.warmup)
@@ -216,6 +224,7 @@ class NoisySum:
         noise: Noise,
         stream: NoiseStream,
         bands: tuple[float, ...] = PLAIN,
+        processes: Processes = ALONE,
     ) -> None:
         if computes_in_half(model):
             raise UsageError(
@@ -225,6 +234,7 @@ class NoisySum:
         check_supported(model)
         self._model = model
         self._noise = noise
+        self._processes = processes
         self._parameters = trainable(model)
         self.rows = Rows(bands, lambda like: noise.drawn(like, stream))
         self._to_check = LONELY
@@ -234,18 +244,23 @@ class NoisySum:
     def into_gradients(self, batches: Iterable[Batch], divisor: float) -> list[Piece]:
         """Set every trainable parameter's gradient to the noisy sum divided by `divisor`.
 
-        batches: all examples of one release, each in one batch.
+        batches: the examples of one release that this process reads, each in one batch; those of
+            all processes are all.
         Returns, for the auditor only, the pieces of the examples that contribute to the sum.
         Raises NotFiniteError where a loss is not finite.
         """
-        totals, pieces = self._clipped(batches)
-        for place, (parameter, total) in enumerate(zip(self._parameters, totals, strict=True)):
-            total.add_(self.rows.drawn(place, parameter)).div_(divisor)
-            parameter.grad = total
+        totals = [torch.zeros_like(parameter) for parameter in self._parameters]
+        pieces = self._processes.every(lambda: self._add_clipped(batches, totals))
+        if self._processes.rank == 0:  # noise is added once
+            for place, (parameter, total) in enumerate(zip(self._parameters, totals, strict=True)):
+                total.add_(self.rows.drawn(place, parameter))
+        self._processes.add(totals)
+        for parameter, total in zip(self._parameters, totals, strict=True):
+            parameter.grad = total.div_(divisor)
         return pieces
 
-    def _clipped(self, batches: Iterable[Batch]) -> tuple[list[Tensor], list[Piece]]:
-        totals = [torch.zeros_like(parameter) for parameter in self._parameters]
+    def _add_clipped(self, batches: Iterable[Batch], totals: Sequence[Tensor]) -> list[Piece]:
+        """Add the clipped gradients to `totals`; return the pieces of those that contribute."""
         pieces: list[Piece] = []
         for batch in batches:
             if self._to_check:
@@ -258,7 +273,7 @@ class NoisySum:
                 total += part
             contributed = clipped.contributed(self._noise.max_norm) if batch.pieces else ()
             pieces += chain.from_iterable(compress(batch.pieces, contributed))
-        return totals, pieces
+        return pieces
 
     def _check(self, batch: Batch) -> None:
         kept = [parameter.detach().clone() for parameter in self._zero]

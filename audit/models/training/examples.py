@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 
@@ -12,11 +13,13 @@ from audit.core.counts import Piece
 from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.predictor import record_marks, record_tokens
+from audit.core.processes import Processes
 from audit.core.training import Training
 from audit.models.training.fine_tuning import cut
 from audit.models.training.learned_tokens import Tokens, is_learned, sequences_of
 from audit.models.training.per_example_gradients import Batch
 
+T = TypeVar("T")
 _BORDERS = 16  # widths, at most, that are tried to separate narrow from wide rows
 _PASS = 128  # tokens in whose time a further pass begins and ends, whatever it reads
 Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights in the loss
@@ -135,10 +138,18 @@ class Marked:
         return Example(tuple(rows))
 
 
-def poisson(examples: Sequence[Example], probability: float, coins: NoiseStream) -> list[Example]:
+def poisson(examples: Sequence[T], probability: float, coins: NoiseStream) -> list[T]:
     """Sample each example independently; the batch's size is random, and may be 0."""
     draws = coins.random(len(examples))
     return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]
+
+
+def lot(
+    examples: Sequence[T], probability: float, coins: NoiseStream, processes: Processes
+) -> list[T]:
+    """Sample in the first process, and return the part of the sample that this one reads."""
+    places = processes.first(lambda: poisson(range(len(examples)), probability, coins))
+    return [examples[place] for place in processes.share(places)]
 
 
 def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from audit.core.checkpoint import NO_CHECKPOINT, Checkpoint, State
 from audit.core.counts import Counts
 from audit.core.noise import NoiseStream
+from audit.core.processes import ALONE, Processes
 from audit.models.adapters import is_adapted
 
 _STEPS = "steps"
@@ -140,11 +141,20 @@ class Draws(Part):
 
 @final
 class Resume:
-    """Restores the parts of a training, and saves them where a checkpoint is due."""
+    """Restores the parts of a training, and saves them where a checkpoint is due.
 
-    def __init__(self, checkpoint: Checkpoint = NO_CHECKPOINT, **parts: Part) -> None:
+    Of several processes the first saves, and reads for all: so another number may go on.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint = NO_CHECKPOINT,
+        processes: Processes = ALONE,
+        **parts: Part,
+    ) -> None:
         """parts: by name; `begin` takes those that are made later."""
         self._checkpoint = checkpoint
+        self._processes = processes
         self._parts = parts
 
     def begin(self, **parts: Part) -> int:
@@ -152,7 +162,7 @@ class Resume:
         self._parts = {**self._parts, **parts}
         if not all(part.repeatable for part in self._parts.values()):
             self._checkpoint = NO_CHECKPOINT
-        state = self._checkpoint.load()
+        state = self._processes.first(self._checkpoint.load)
         if state is None:
             return 0
         for name, part in self._parts.items():
@@ -162,7 +172,7 @@ class Resume:
 
     def after(self, steps: int) -> None:
         """Save the training where it is due, after this number of steps."""
-        if self._checkpoint.due():
+        if self._processes.rank == 0 and self._checkpoint.due():
             parts = self._parts.items()
             state = {f"{name}/{k}": v for name, part in parts for k, v in part.state().items()}
             self._checkpoint.save({_STEPS: steps, **state})

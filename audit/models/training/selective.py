@@ -30,7 +30,7 @@ from audit.core.randomness import derived_seed
 from audit.core.training import NO_TEACHERS, FineTuning, Method, NotFiniteError, Teachers, Training
 from audit.models.lstm import State
 from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
-from audit.models.training.examples import Marked, collated, marked_records, poisson
+from audit.models.training.examples import Marked, collated, lot, marked_records
 from audit.models.training.fine_tuning import (
     adamw,
     batches,
@@ -54,6 +54,8 @@ class SelectiveRecipe(Method):
     hidden: "reset" or "noise"; hidden_noise: σ_h, and the clipping norm of h and of c, each.
     transitions: the most states that a record releases per epoch with hidden=noise.
     """
+
+    divided = True
 
     noise: Noise
     sampling_probability: float
@@ -79,14 +81,14 @@ class SelectiveRecipe(Method):
         length = self.public.max_length
         examples = [e for record in records if (e := record.private_example(length)) is not None]
         coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
-        release = NoisySum(model, self.noise, noise)
+        together = training.processes
+        release = NoisySum(model, self.noise, noise, processes=together)
         private = make_optimizer(self.optimizer, model)
         hidden = self.hidden_noise.stream(training, "hidden")
         counts = training.counts
         public = PublicSteps(self, model, records, training.seed, hidden, counts)
-        resume = Resume(
-            training.checkpoint, coins=Draws(coins), noise=Draws(noise), hidden=Draws(hidden)
-        )
+        streams = {"coins": Draws(coins), "noise": Draws(noise), "hidden": Draws(hidden)}
+        resume = Resume(training.checkpoint, together, **streams)
         done = resume.begin(
             weights=Weights(model),
             moments=Moments(private),
@@ -94,13 +96,16 @@ class SelectiveRecipe(Method):
             counts=Counting(counts),
         )
         for step in range(done, self.steps):
-            drawn = poisson(examples, self.sampling_probability, coins)
+            drawn = lot(examples, self.sampling_probability, coins, together)
             batch = collated(drawn, self.physical_tokens, model.device)
             expected = self.sampling_probability * self.population
             pieces = release.into_gradients(batch, expected)
             rate = self.learning_rate * warmed(step, self.steps, 0.0)
             counts.step(pieces, stepped(private, rate))
-            public.until((step + 1) / self.steps)
+            if together.rank == 0:  # ordinary steps, of which the others take the outcome
+                public.until((step + 1) / self.steps)
+            with torch.no_grad():
+                together.align(list(model.parameters()))
             if progress is not None:
                 progress((step + 1) / self.steps)
             resume.after(step + 1)

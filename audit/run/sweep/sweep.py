@@ -48,7 +48,7 @@ from audit.run.sweep.summary import few_seeds
 from audit.run.sweep.together import together
 
 PLAN_FILE = "plan.toml"
-_ELSEWHERE = ("output", "format", "workers", "reveal", "author")  # change no result
+_ELSEWHERE = ("output", "format", "workers", "processes", "reveal", "author")  # change no result
 
 
 @dataclass(frozen=True)

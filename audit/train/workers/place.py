@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from audit.core.processes import ALONE, Processes
 from audit.core.progress import StepProgress
 from audit.core.training import Teachers
 from audit.train.task import Task
@@ -18,9 +19,17 @@ class Train(Protocol):
     """Trains one task and writes its weights."""
 
     def __call__(
-        self, task: Task, report: StepProgress, teachers: Teachers | None = None, /
+        self,
+        task: Task,
+        report: StepProgress,
+        teachers: Teachers | None = None,
+        processes: Processes = ALONE,
+        /,
     ) -> None:
-        """Train a task. teachers: that it asks; None: those whose weights lie beside its own."""
+        """Train a task; the first of the processes writes.
+
+        teachers: that it asks; None: those whose weights lie beside its own.
+        """
 
 
 class Workers(ABC):

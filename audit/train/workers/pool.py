@@ -65,7 +65,7 @@ class Pool(Workers):
         left, waiting = iter(items), set[Future[R]]()
         every: list[Future[R]] = []
         while True:
-            with _starting():  # the first items start the processes
+            with starting():  # the first items start the processes
                 for item in islice(left, at_once - len(waiting)):
                     every.append(self.executor.submit(_done_in_worker, do, item))
                     waiting.add(every[-1])
@@ -96,7 +96,7 @@ def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
 def pool(count: int) -> Iterator[Pool]:
     """Start at most `count` processes; an error or an interrupt ends them all."""
     context = get_context("spawn")
-    with _starting():  # this starts the process that counts semaphores
+    with starting():  # this starts the process that counts semaphores
         queue: Any = context.SimpleQueue()
         executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
     try:
@@ -110,7 +110,7 @@ def pool(count: int) -> Iterator[Pool]:
 
 
 @contextlib.contextmanager
-def _starting() -> Iterator[None]:
+def starting() -> Iterator[None]:
     """Start processes with a safe path; hold back signals until the block ends, for them for ever.
 
     Signals often reach the whole process group. This process decides what they mean, and ends its
@@ -130,11 +130,15 @@ _reports: SimpleQueue[tuple[str, float]] | None = None  # set in workers only
 def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
     global _reports
     _reports = queue
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """End this process when its parent has ended, also by a kill before it was ready."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
 def _die_with_parent() -> None:
-    """End this worker when its parent has ended, also by a kill before this worker was ready."""
     parent = parent_process()
     assert parent is not None
     parent.join()

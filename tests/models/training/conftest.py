@@ -16,9 +16,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
     seen: list[list[Example]] = []
 
     def noted(*given: Any) -> list[Example]:
-        seen.append(examples.poisson(*given))
+        seen.append(examples.lot(*given))
         return seen[-1]
 
     for module in (dp_sgd, selective):
-        monkeypatch.setattr(module, "poisson", noted)
+        monkeypatch.setattr(module, "lot", noted)
     return seen

@@ -286,7 +286,7 @@ def test_private_steps_sample_with_the_accounted_probability(
     assert set(steps.divisors) == {0.2 * 40}
     for trap in (at_half_more, shuffled):
         steps.sizes.clear()
-        monkeypatch.setattr(selective, "poisson", trap)
+        monkeypatch.setattr("audit.models.training.examples.poisson", trap)
         moved(network(), recipe, (*TEXTS, *TEXTS))
         assert not binomial(steps.sizes, 20, 0.2)
 
