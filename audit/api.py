@@ -178,12 +178,15 @@ class Planned:
 
     folder: the run folder. formats: the reports that a run writes.
     describe: what a dry run prints. run: runs or resumes it; takes a callback for its progress.
+    freeze: states a run's plan in a new file, signed by an SSH key where one is given, with the
+        digest of the gate's rules where a file of them is given; None for a sweep.
     """
 
     folder: Path
     formats: tuple[str, ...]
     describe: Callable[[], str]
     run: Callable[[Report], Results]
+    freeze: Callable[[Path, Path | None, Path | None], str] | None = None
 
 
 def planned(
@@ -203,6 +206,7 @@ def planned(
     from audit.plan.settings import gather
     from audit.results.folder import find
     from audit.run import dry_run, pipeline
+    from audit.run import freeze as freezing
 
     path = None if plan is None else Path(plan)
     given = gather(_checked(settings), path, trust_config=trust_config)
@@ -214,6 +218,7 @@ def planned(
         how.formats,
         partial(dry_run.describe, made, folder, how.workers),
         _showing(partial(pipeline.run, made, how, folder)),
+        partial(freezing.freeze, made, folder),
     )
 
 
@@ -431,15 +436,26 @@ def gate(
     return files.judged(results, held, earlier, strict)
 
 
-def verify(folder: str | Path) -> Verification:
+def verify(
+    folder: str | Path,
+    frozen: str | Path | None = None,
+    *,
+    signers: str | Path | None = None,
+    timestamp: str | Path | None = None,
+    authority: str | Path | None = None,
+) -> Verification:
     """Derive results.json of a run or sweep again from the evidence beside it; needs no model.
 
-    `differences` lists what does not follow, one line each; `holds` is whether all does. Raises
-    UsageError for a folder that is not a complete run, or has no evidence.
+    frozen: a plan that `audit plan --freeze` wrote, which the run must have followed; signers,
+    timestamp, authority: as `audit verify --help` describes them. `differences` lists what does not
+    follow, one line each; `holds` is whether all does. Raises UsageError for a folder that is not a
+    complete run, or has no evidence, and for a proof that proves something else.
     """
+    from audit.verify import Proofs
     from audit.verify import verify as derive
 
-    return derive(Path(folder))
+    files = (None if one is None else Path(one) for one in (signers, timestamp, authority))
+    return derive(Path(folder), None if frozen is None else Proofs(Path(frozen), *files))
 
 
 def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:

@@ -21,6 +21,7 @@ from audit.cli.doctor import doctor
 from audit.cli.export import export
 from audit.cli.figure import figure
 from audit.cli.gate import baseline, gate
+from audit.cli.plan import command as plan
 from audit.cli.plant import plant
 from audit.cli.run import run
 from audit.cli.say import say
@@ -42,6 +43,7 @@ def cli() -> None:
 
 for command in (
     run,
+    plan,
     plant,
     sweep,
     gate,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,12 +12,20 @@ from audit.cli.commands import FOLDER
 from audit.cli.say import say
 
 
+def _file(name: str, help: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", type=click.Path(path_type=Path), metavar="FILE", help=help)
+
+
 @click.command()
 @FOLDER
-def verify(folder: Path) -> None:
+@_file("frozen", "What `audit plan --freeze` wrote: check that the run followed it.")
+@_file("signers", "SSH keys of those who may sign it, as ssh-keygen reads them.")
+@_file("timestamp", "Reply of a timestamp authority (RFC 3161) about it.")
+@_file("authority", "Certificates, PEM, that the timestamp must be under.")
+def verify(folder: Path, **proofs: Path | None) -> None:
     """Derive results.json again from its evidence; exit with 1 where it does not follow."""
     from audit import api
 
-    verification = api.verify(folder)
+    verification = api.verify(folder, **proofs)
     say(*str(verification).split("\n"))
     raise SystemExit(verification.exit_code)

@@ -3,7 +3,8 @@
 Light: it loads no model. It finds what is inconsistent, not what is forged consistently.
 """
 
+from audit.verify.frozen import Proofs
 from audit.verify.outcome import Verification
 from audit.verify.verify import verify
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Proofs", "Verification", "verify"]

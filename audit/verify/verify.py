@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from audit import __version__
@@ -9,19 +10,34 @@ from audit.core.errors import UsageError
 from audit.findings import stored
 from audit.results import sums
 from audit.verify.documents import Stated, stated
+from audit.verify.frozen import Proofs, of_frozen
 from audit.verify.outcome import Verification
 from audit.verify.run import NOT_VERIFIABLE, collected, counted, of_run
 from audit.verify.stages import not_compared, written_here
 from audit.verify.sweep import of_sweep, seed_folders
 
 
-def verify(folder: Path) -> Verification:
+def verify(folder: Path, proofs: Proofs | None = None) -> Verification:
     """Derive results.json again from what lies beside it, and list what does not follow.
 
-    Raises UsageError for a folder that is not a complete run, or has no evidence.
+    proofs: of a plan that was frozen before the run. Raises UsageError for a folder that is not a
+    complete run, or has no evidence.
     """
     one = stated(folder)
-    return _run(one) if one.results.sweep is None else _sweep(one)
+    if one.results.sweep is not None:
+        if proofs is not None:
+            raise UsageError(f"{folder}: a sweep; a plan is frozen for a run")
+        return _sweep(one)
+    return _run(one) if proofs is None else _beside(_run(one), *of_frozen(one, proofs))
+
+
+def _beside(
+    run: Verification, lines: Sequence[str], shown: Sequence[str], not_shown: Sequence[str]
+) -> Verification:
+    """Add to a run's verification that of its frozen plan; where one differs, nothing is shown."""
+    different = (*run.differences, *lines)
+    verified = () if different else (*run.verified, *shown)
+    return Verification(different, verified, (*run.not_verifiable, *not_shown))
 
 
 def _run(run: Stated) -> Verification:

@@ -1,0 +1,173 @@
+"""A frozen plan: a run that follows it is told from one that does not, and what proves its time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from audit import api
+from audit.core.errors import UsageError
+from audit.results import frozen
+from tests import command_line
+
+WORDS = ("--defense", "none", "--attack", "exposure", "--no-references")
+
+
+def tool(*words: object, cwd: Path) -> None:
+    subprocess.run(list(map(str, words)), cwd=cwd, check=True, capture_output=True)
+
+
+def key(folder: Path, name: str) -> Path:
+    path = folder / name
+    tool("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path, cwd=folder)
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A signed plan, the run that follows it, and the signer's key."""
+    folder = tmp_path_factory.mktemp("frozen")
+    ann = key(folder, "ann")
+    (folder / "signers").write_text(f"ann@lab {(folder / 'ann.pub').read_text()}")
+    freeze = ("--freeze", "plan.json", "--sign", ann)
+    done = command_line.audit("plan", *WORDS, "--output", "run", *freeze, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    done = command_line.audit("run", *WORDS, "--output", "run", "--format", "json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_run_that_follows_is_verified(place: Path) -> None:
+    checked = api.verify(place / "run", place / "plan.json", signers=place / "signers")
+    assert checked.holds
+    assert any("ann@lab" in line for line in checked.verified)
+    assert any("the time" in line and "not proven" in line for line in checked.not_verifiable)
+    assert any("cannot be excluded" in line for line in checked.not_verifiable)
+
+
+def test_without_signers_nobody_is_named(place: Path) -> None:
+    checked = api.verify(place / "run", place / "plan.json")
+    assert checked.holds and not any("signed by ann" in line for line in checked.verified)
+    assert any("not checked" in line for line in checked.not_verifiable)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--attack", "exposure", "--attack", "membership"), ("--attack", "exposure", "--seed", "1")],
+    ids=["another attack", "another seed"],
+)
+def test_run_of_another_plan_differs(place: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """More attacks mean more tests; another seed other coins: either could be chosen afterwards."""
+    other = tmp_path / "other.json"
+    plan = ("plan", "--defense", "none", "--no-references", *words, "--freeze", other)
+    assert command_line.audit(*plan, cwd=tmp_path).returncode == 0
+    checked = api.verify(place / "run", other)
+    assert checked.exit_code == 1 and not checked.verified
+    assert any("plan" in line for line in checked.differences)
+
+
+def edited(place: Path, folder: Path, change: dict[str, object]) -> Path:
+    statement = json.loads((place / "plan.json").read_text())
+    statement["predicate"].update(change)
+    path = folder / "plan.json"
+    path.write_text(json.dumps(statement))
+    (folder / "plan.json.sig").write_bytes((place / "plan.json.sig").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("change", [{"tests": 1}, {"claim_tests": 99}, {"level": 0.2}])
+def test_other_tests_differ_and_break_the_signature(
+    place: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    path = edited(place, tmp_path, change)
+    assert not api.verify(place / "run", path).holds
+    with pytest.raises(UsageError, match="not a signature of"):
+        api.verify(place / "run", path, signers=place / "signers")
+
+
+def test_edited_plan_is_refused(place: Path, tmp_path: Path) -> None:
+    plan = {**frozen.read(place / "plan.json").plan, "seed": 3}
+    with pytest.raises(UsageError, match="was edited"):
+        api.verify(place / "run", edited(place, tmp_path, {"plan": plan}))
+
+
+def test_signature_of_a_stranger_is_refused(place: Path, tmp_path: Path) -> None:
+    key(tmp_path, "eve")
+    signers = tmp_path / "signers"
+    signers.write_text(f"ann@lab {(tmp_path / 'eve.pub').read_text()}")
+    with pytest.raises(UsageError, match="not signed by one of"):
+        api.verify(place / "run", place / "plan.json", signers=signers)
+
+
+def test_signature_for_another_purpose_is_refused(place: Path, tmp_path: Path) -> None:
+    path = edited(place, tmp_path, {})
+    path.with_name("plan.json.sig").unlink()
+    tool("ssh-keygen", "-Y", "sign", "-f", place / "ann", "-n", "git", path, cwd=tmp_path)
+    with pytest.raises(UsageError, match="not a signature of"):
+        api.verify(place / "run", path, signers=place / "signers")
+
+
+AUTHORITY = """
+[tsa]
+default_tsa = here
+[here]
+serial = serial
+signer_digest = sha256
+default_policy = 1.2.3.4
+digests = sha256
+[usage]
+extendedKeyUsage = critical,timeStamping
+"""
+
+
+def stamped(folder: Path, statement: Path) -> tuple[Path, Path]:
+    """A timestamp about a statement by an authority made here, and the authority's certificate."""
+    (folder / "tsa.cnf").write_text(AUTHORITY)
+    (folder / "serial").write_text("01")
+    made = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-days", "3")
+    tool("openssl", "req", "-x509", *made, "-keyout", "ca.key", "-out", "ca.pem", cwd=folder)
+    asked = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=clock")
+    tool("openssl", "req", *asked, "-keyout", "tsa.key", "-out", "tsa.csr", cwd=folder)
+    given = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2")
+    extended = ("-extfile", "tsa.cnf", "-extensions", "usage")
+    sign = ("openssl", "x509", "-req", "-in", "tsa.csr", *given, *extended, "-out", "tsa.pem")
+    tool(*sign, cwd=folder)
+    query = ("-data", statement, "-sha256", "-cert", "-out", "request.tsq")
+    tool("openssl", "ts", "-query", *query, cwd=folder)
+    signer = ("-config", "tsa.cnf", "-signer", "tsa.pem", "-inkey", "tsa.key", "-chain", "ca.pem")
+    reply = ("-queryfile", "request.tsq", "-out", "plan.tsr")
+    tool("openssl", "ts", "-reply", *signer, *reply, cwd=folder)
+    return folder / "plan.tsr", folder / "ca.pem"
+
+
+def test_timestamp_proves_the_time(place: Path, tmp_path: Path) -> None:
+    stamp, authority = stamped(tmp_path, place / "plan.json")
+    proofs = {"timestamp": stamp, "authority": authority}
+    checked = api.verify(place / "run", place / "plan.json", **proofs)
+    assert checked.holds and any("which existed at 2" in line for line in checked.verified)
+    assert not any("time at which" in line for line in checked.not_verifiable)
+    with pytest.raises(UsageError, match="give --authority"):
+        api.verify(place / "run", place / "plan.json", timestamp=stamp)
+    with pytest.raises(UsageError, match="not a timestamp of"):
+        api.verify(place / "run", edited(place, tmp_path, {"tests": 5}), **proofs)
+
+
+def test_frozen_file_is_written_once(place: Path) -> None:
+    again = command_line.audit("plan", *WORDS, "--freeze", "plan.json", cwd=place)
+    assert again.returncode == 2 and "exists already" in again.stderr
+
+
+def test_key_that_cannot_sign_freezes_nothing(tmp_path: Path) -> None:
+    words = ("plan", *WORDS, "--freeze", "plan.json", "--sign", "no-such-key")
+    done = command_line.audit(*words, cwd=tmp_path)
+    assert done.returncode == 2 and "nothing was frozen" in done.stderr
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_plan_without_freeze_is_a_dry_run(tmp_path: Path) -> None:
+    one = command_line.audit("plan", *WORDS, "--output", "out", cwd=tmp_path)
+    other = command_line.audit("run", *WORDS, "--output", "out", "--dry-run", cwd=tmp_path)
+    assert one.returncode == 0 and one.stdout.splitlines()[0] == other.stdout.splitlines()[0]
