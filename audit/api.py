@@ -104,6 +104,7 @@ class Settings(TypedDict, total=False):
     remedies: bool
     lora: str
     utility_tokens: int
+    looks: int
     threads: int
     output: str | Path
     format: str | Sequence[str]

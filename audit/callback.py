@@ -30,7 +30,9 @@ from audit.core import writing
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.core.files import read_json
 from audit.core.model import TextTokenizer
+from audit.core.terms import Leaked
 from audit.core.visible import printed
 from audit.planting import coverage, training_rows
 from audit.planting import manifest as manifests
@@ -52,7 +54,9 @@ class AuditCallback(TrainerCallback):
     manifest: what `audit plant` wrote. output: where run folders go, for `audit report` and `audit
         gate`: `step-500` and so on, and `final`, which may not be there yet.
     attacks: as --attack takes them; their own budgets bound what they ask.
-    every: steps between audits; None: at the end only.
+    every: steps between audits; None: at the end only. All of them share the level of 5 %, so that
+        it holds for the training as a whole, whenever it is stopped.
+    until_decided: whether no more is audited on the way once a leak was found.
     claim, base, corpus: as in as_is and --corpus. With `base` the last audit has references, with
         `corpus` too it trains one of them; earlier ones have none.
     tokenizer: the trainer's processing_class unless given.
@@ -71,6 +75,7 @@ class AuditCallback(TrainerCallback):
     output: str | Path
     attacks: Sequence[str] = ("exposure", "membership")
     every: int | None = None
+    until_decided: bool = False
     claim: str | None = None
     base: str | Path | None = None
     corpus: str | Path | None = None
@@ -83,6 +88,8 @@ class AuditCallback(TrainerCallback):
     _bearing: list[TokenRow] | None = field(default=None, init=False, repr=False)
     _took: float = field(default=0.0, init=False, repr=False)  # by the last audit, seconds
     _ended: float = field(default=0.0, init=False, repr=False)  # when it did
+    _looks: int = field(default=1, init=False, repr=False)  # audits of this training, at most
+    _leak: bool = field(default=False, init=False, repr=False)  # whether an audit has found one
 
     def __post_init__(self) -> None:
         """Check the parameters. Raises UsageError."""
@@ -112,6 +119,7 @@ class AuditCallback(TrainerCallback):
         if (Path(self.output) / "final").exists():
             raise UsageError(f"{self.output}: holds a finished audit; choose another output")
         self._check_base(more["model"])
+        self._looks = 1 + (state.max_steps // self.every if self.every else 0)
         self._preflight(more["train_dataloader"])
         _report(self._announced())
         self._ended = time.monotonic()
@@ -119,6 +127,8 @@ class AuditCallback(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Audit every so many steps, unless the last audit was too short a time ago."""
         if not state.is_world_process_zero or not self.every or state.global_step % self.every:
+            return
+        if self._leak and self.until_decided:
             return
         trained = time.monotonic() - self._ended
         if trained < self.rest * self._took:
@@ -190,6 +200,7 @@ class AuditCallback(TrainerCallback):
         copy = folder / "stages" / "audited"
         try:
             outcome = self._run(model, folder, copy, more)
+            self._leak = self._leak or _leaks(folder)
         except subprocess.TimeoutExpired:
             outcome = f"stopped: it may take no more than seconds={self.seconds:g}"
         except Exception as error:  # no audit is worth the training
@@ -218,6 +229,7 @@ class AuditCallback(TrainerCallback):
         words += [] if self.corpus is None else ["--corpus", str(self.corpus)]
         words += ["--output", str(folder), "--format", ",".join(self.formats)]
         words += ["--device", self.device, "--workers", "1", *more]
+        words += ["--looks", str(self._looks)] if self._looks > 1 else []
         ran = subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
@@ -233,6 +245,14 @@ class AuditCallback(TrainerCallback):
     def _defense(self, rows: Path | None) -> str:
         parameters = {"claim": self.claim, "base": self.base, "training": rows}
         return "as_is:" + ",".join(f"{k}={v}" for k, v in parameters.items() if v is not None)
+
+
+def _leaks(folder: Path) -> bool:
+    """Return whether an audit has found a leak; False where it has failed."""
+    results = folder / "results.json"
+    if not results.exists():
+        return False
+    return read_json(results)["releases"][0]["leaked"] in (Leaked.LEAK, Leaked.INSIDERS)
 
 
 def _rows(loader: Any) -> Iterator[TokenRow]:

@@ -20,6 +20,7 @@ from audit import callback
 from audit.callback import AuditCallback
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.terms import Leaked
 
 BASE = EMBEDDED_FOLDER / "public_model"
 Made = Any  # the fixture's
@@ -218,8 +219,8 @@ class Alone:
         )  # fmt: skip
 
 
-def at(step: int, main: bool = True) -> SimpleNamespace:
-    return SimpleNamespace(global_step=step, is_world_process_zero=main)
+def at(step: int, main: bool = True, steps: int = 100) -> SimpleNamespace:
+    return SimpleNamespace(global_step=step, max_steps=steps, is_world_process_zero=main)
 
 
 @pytest.fixture
@@ -275,11 +276,32 @@ def test_the_command_is_what_was_asked_for(alone: Alone, model: Any, monkeypatch
         "--attack", "exposure:budget=9", "--attack", "membership", "--model", f"{kept}/model",
         "--secrets", str(alone.made.manifest), "--corpus", "t.jsonl",
         "--output", str(alone.output / "step-1"), "--format", "json", "--device", "cpu",
-        "--workers", "1", "--no-references",
+        "--workers", "1", "--no-references", "--looks", "101",
     ]  # fmt: skip
+    assert final[-2:] == ["--looks", "101"]  # a hundred steps, and the end
     assert "--no-references" not in final and str(alone.output / "final") in final
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= copied
     assert environment["KEPT"] == "1" and not {"RANK", "WORLD_SIZE"} & set(environment)
+
+
+def test_leak_ends_audits_on_the_way(alone: Alone, model: Any) -> None:
+    found: list[str] = [Leaked.INCONCLUSIVE, Leaked.LEAK]
+
+    def look(copied: Path) -> None:
+        folder = copied.parents[2]
+        (folder / "results.json").write_text(
+            json.dumps({"releases": [{"leaked": found[min(1, len(alone.ran))]}]})
+        )
+
+    alone.look = look
+    audits = alone.callback(every=10, until_decided=True)
+    alone.begin(audits, *model)
+    for step in range(1, 101):
+        alone.now += 1e3
+        audits.on_step_end(None, at(step), None, model=model[0])
+    audits.on_train_end(None, at(100), None, model=model[0])
+    assert len(alone.ran) == 3  # at 10 and 20, and the last
+    assert all(words[-2:] == ["--looks", "11"] for words, _, _ in alone.ran)
 
 
 def test_of_an_adapter_only_the_adapter_is_copied(alone: Alone, plain: Any) -> None:

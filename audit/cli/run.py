@@ -66,6 +66,12 @@ from audit.core.wording import by_kind
 )
 @click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
 @click.option(
+    "--looks",
+    type=int,
+    metavar="N",
+    help="With as_is: there will be N audits of the same coins, of which this is one.",
+)
+@click.option(
     "--no-references",
     is_flag=True,
     help="Skip the controls: finding no leak is then hardly ever conclusive.",

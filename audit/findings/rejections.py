@@ -36,6 +36,14 @@ class Family:
             self.tests + other.tests, self.claims + other.claims, self.tossed + other.tossed
         )
 
+    def over(self, looks: int) -> Family:
+        """Enlarge for one of so many looks at the same coins: each has an equal share of the level.
+
+        The tests of the other looks count as p = 1 here, so one look errs with probability at most
+        level/looks, and any of them, whenever one stops, with at most the level.
+        """
+        return Family(looks * self.tests, looks * self.claims, self.tossed)
+
 
 @dataclass(frozen=True)
 class Rejections:

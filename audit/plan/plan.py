@@ -90,6 +90,7 @@ class Plan:
     source: where the secrets are planted.
     text: the texts that every release writes, where only these are released.
     reach: the leak that must be found before finding none means something.
+    looks: how many audits of the same coins there will be, this one included.
     command: what runs it again; remedy: the same with what may close a leak of a model trained
         elsewhere, "" for others; no parts of its identity.
     """
@@ -109,6 +110,7 @@ class Plan:
     training: FineTuning
     text: Text | None = None
     reach: Reach = field(default_factory=Reach)
+    looks: int = 1
     command: str = field(default="", compare=False)
     remedy: str = field(default="", compare=False)
 
@@ -140,6 +142,7 @@ class Plan:
             **({"lora": dataclasses.asdict(self.model.lora)} if self.model.lora else {}),
             **({"text": dataclasses.asdict(self.text)} if self.text else {}),
             **({"silence": self.reach.changed} if self.reach.changed else {}),
+            **({"looks": self.looks} if self.looks > 1 else {}),
             **source,
         }
 

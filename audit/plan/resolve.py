@@ -120,7 +120,9 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     defenses = choices.with_references(
         choices.defenses(named, settings.get("epsilon"), delta), material.references
     )
-    for name in ("utility_tokens", "threads"):
+    if settings.get("looks", 1) > 1 and not source.model:
+        raise UsageError("--looks: is for a model that is audited by as_is more than once")
+    for name in ("utility_tokens", "threads", "looks"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
         check_size(name, settings.get(name))
@@ -156,6 +158,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         training=training,
         text=released,
         reach=_table(Reach, settings.get("silence", {}), Reach()),
+        looks=settings.get("looks", 1),
     )
     return dataclasses.replace(
         plan,
@@ -209,6 +212,8 @@ def _command(
         words.append(f"--policy {shlex.quote(plan.policy.label)}")
     if _differs(plan, settings):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
+    if plan.looks > 1:
+        words.append(f"--looks {plan.looks}")
     if plan.model.lora:
         words.append(f"--lora {plan.model.lora}")
     if plan.text:

@@ -35,6 +35,7 @@ KNOWN: dict[str, Any] = {
     "references": bool,
     "remedies": bool,
     "utility_tokens": int,
+    "looks": int,
     "threads": int,
     "output": str,
     "format": tuple[str, ...],

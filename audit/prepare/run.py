@@ -71,7 +71,7 @@ class Run:
         for chosen in self.plan.attacks:
             secrets = self.secrets_for(chosen.plugin)
             family += family_of(chosen.plugin.shape(secrets, public), secrets)
-        return family
+        return family.over(self.plan.looks)
 
     @cached_property
     def private_share(self) -> float:
