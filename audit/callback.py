@@ -34,6 +34,7 @@ from audit.core.files import read_json
 from audit.core.model import TextTokenizer
 from audit.core.terms import Leaked
 from audit.core.visible import printed
+from audit.plan.plan import MOST_LOOKS
 from audit.planting import coverage, training_rows
 from audit.planting import manifest as manifests
 from audit.planting.coverage import StreamReader
@@ -120,6 +121,12 @@ class AuditCallback(TrainerCallback):
             raise UsageError(f"{self.output}: holds a finished audit; choose another output")
         self._check_base(more["model"])
         self._looks = 1 + (state.max_steps // self.every if self.every else 0)
+        if self._looks > MOST_LOOKS:
+            raise UsageError(
+                f"AuditCallback: every={self.every} makes {self._looks:,} audits of "
+                f"{state.max_steps:,} steps; at most {MOST_LOOKS} can share the level, so give "
+                f"every={-(-state.max_steps // (MOST_LOOKS - 1))}"
+            )
         self._preflight(more["train_dataloader"])
         _report(self._announced())
         self._ended = time.monotonic()

@@ -264,6 +264,8 @@ def test_the_command_is_what_was_asked_for(alone: Alone, model: Any, monkeypatch
         attacks=["exposure:budget=9", "membership"], every=1, base=BASE, corpus="t.jsonl",
         claim="8:1e-5:user:replace", device="cpu", formats=["json"],
     )  # fmt: skip
+    with pytest.raises(UsageError, match=r"301 audits .* give every=2"):
+        alone.begin(audits, *model, state=at(0, steps=300))
     alone.begin(audits, *model)
     alone.now = 1e6
     audits.on_step_end(None, at(1), None, model=model[0])

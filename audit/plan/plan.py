@@ -19,6 +19,8 @@ from audit.core.training import FineTuning
 from audit.plan.source import Source
 from audit.plan.text import Text
 
+MOST_LOOKS = 200
+
 
 def by_name(value: Any) -> Any:
     """Name a folder without its path: where it lies is not a part of a result."""

@@ -31,7 +31,7 @@ from audit.models.sizes import threads_of
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
-from audit.plan.plan import Chosen, Plan
+from audit.plan.plan import MOST_LOOKS, Chosen, Plan
 from audit.plan.remedies import remedies
 from audit.plan.source import PlantedHere
 from audit.plan.text import AS_DEFENDED
@@ -122,6 +122,11 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     )
     if settings.get("looks", 1) > 1 and not source.model:
         raise UsageError("--looks: is for a model that is audited by as_is more than once")
+    if settings.get("looks", 1) > MOST_LOOKS:
+        raise UsageError(
+            f"--looks is {settings['looks']}; it must be at most {MOST_LOOKS}: with more, each has "
+            "too little of the level to find anything"
+        )
     for name in ("utility_tokens", "threads", "looks"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
