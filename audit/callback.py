@@ -16,14 +16,18 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.distributed import broadcast_object_list
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.tensor import DTensor
 from transformers import TrainerCallback
 
 from audit.core import writing
@@ -67,9 +71,9 @@ class AuditCallback(TrainerCallback):
     examples: how many the trainer's data set may have for the preflight to read them all.
     device: where audits compute; the copy of the model needs room there.
 
-    Only the main process audits; the rest wait. Where weights are sharded (FSDP, DeepSpeed) it
-    refuses to: audit the saved model. An audit before the first epoch ends is about what has been
-    trained on so far.
+    Only the main process audits; the rest wait. Weights that FSDP 2 has sharded are gathered in its
+    memory for each audit. Where they are sharded otherwise (FSDP 1, DeepSpeed) it refuses to: audit
+    the saved model. An audit before the first epoch ends is about what has been trained on so far.
     """
 
     manifest: str | Path
@@ -108,10 +112,10 @@ class AuditCallback(TrainerCallback):
         if not state.is_world_process_zero:
             return
         launched = any(os.environ.get(name) == "true" for name in _SHARDED)
-        if args.fsdp or args.deepspeed or launched:
+        if (args.fsdp or args.deepspeed or launched) and not _is_sharded(more["model"]):
             raise UsageError(
-                "AuditCallback: the weights are sharded; train without it, then audit the saved "
-                "model with audit run --defense as_is"
+                "AuditCallback: the weights are sharded, and not by FSDP 2; train without it, then "
+                "audit the saved model with audit run --defense as_is"
             )
         if self.tokenizer is None:
             self.tokenizer = more.get("processing_class")
@@ -133,23 +137,31 @@ class AuditCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Audit every so many steps, unless the last audit was too short a time ago."""
-        if not state.is_world_process_zero or not self.every or state.global_step % self.every:
+        if not self.every or state.global_step % self.every:
             return
-        if self._leak and self.until_decided:
-            return
-        trained = time.monotonic() - self._ended
-        if trained < self.rest * self._took:
-            _report(
-                f"step {state.global_step}: not audited; the last audit took {self._took:.0f} s, "
-                f"and the training has gone on for {trained:.0f} s"
-            )
-            return
-        self._audit(more["model"], f"step-{state.global_step}", "--no-references")
+        main, model = state.is_world_process_zero, more["model"]
+        due = main and self._is_due(state.global_step)
+        if _agreed(due) if _is_sharded(model) else due:
+            self._audit(model, main, f"step-{state.global_step}", "--no-references")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Audit what the training ends with."""
-        if state.is_world_process_zero:
-            self._audit(more["model"], "final")
+        main, model = state.is_world_process_zero, more["model"]
+        if main or _is_sharded(model):
+            self._audit(model, main, "final")
+
+    def _is_due(self, step: int) -> bool:
+        """Decide whether to audit now; report where the last audit was too short a time ago."""
+        if self._leak and self.until_decided:
+            return False
+        trained = time.monotonic() - self._ended
+        if trained < self.rest * self._took:
+            _report(
+                f"step {step}: not audited; the last audit took {self._took:.0f} s, and the "
+                f"training has gone on for {trained:.0f} s"
+            )
+            return False
+        return True
 
     def _announced(self) -> str:
         """State what is audited and when, for how long at most, and where the reports will be."""
@@ -200,13 +212,18 @@ class AuditCallback(TrainerCallback):
         if not lost:
             _report(f"preflight: all {sum(c.copies for c in planted.values()):,} copies are there")
 
-    def _audit(self, model: Any, name: str, *more: str) -> None:
-        """Run one audit; report a failure without ending the training."""
+    def _audit(self, model: Any, main: bool, name: str, *more: str) -> None:
+        """Run one audit in the main process; report a failure without ending the training."""
+        weights = _gathered(model) if _is_sharded(model) else None
+        if not main:
+            return
         began, folder = time.monotonic(), Path(self.output) / name
         _report(f"{name}: begins; at most {self.seconds:g} s")
         copy = folder / "stages" / "audited"
         try:
-            outcome = self._run(model, folder, copy, more)
+            outcome = self._run(
+                partial(model.save_pretrained, state_dict=weights), folder, copy, more
+            )
             self._leak = self._leak or _leaks(folder)
         except subprocess.TimeoutExpired:
             outcome = f"stopped: it may take no more than seconds={self.seconds:g}"
@@ -219,13 +236,15 @@ class AuditCallback(TrainerCallback):
         self._took = self._ended - began
         _report(f"{name}: {outcome} ({self._took:.0f} s)")
 
-    def _run(self, model: Any, folder: Path, copy: Path, more: Sequence[str]) -> str:
+    def _run(
+        self, save: Callable[[Path], Any], folder: Path, copy: Path, more: Sequence[str]
+    ) -> str:
         """Return the verdict and where the report is, or what went wrong."""
         foreign.check(folder)
         writing.remove_folder(copy)
         writing.make_folder(copy.parent, private=True)
         writing.make_folder(copy, private=True)
-        model.save_pretrained(copy / "model")
+        save(copy / "model")
         self.tokenizer.save_pretrained(copy / "model")
         rows = None if self._bearing is None else copy / "training.jsonl"
         if rows is not None and self._bearing is not None:
@@ -252,6 +271,24 @@ class AuditCallback(TrainerCallback):
     def _defense(self, rows: Path | None) -> str:
         parameters = {"claim": self.claim, "base": self.base, "training": rows}
         return "as_is:" + ",".join(f"{k}={v}" for k, v in parameters.items() if v is not None)
+
+
+def _is_sharded(model: Any) -> bool:
+    """Return whether FSDP 2 holds a part of some weights in each process."""
+    return any(isinstance(weight, DTensor) for weight in model.parameters())
+
+
+def _agreed(due: bool) -> bool:
+    """Return what the main process says, in every process."""
+    said = [due]
+    broadcast_object_list(said)
+    return said[0]
+
+
+def _gathered(model: Any) -> dict[str, Any]:
+    """Gather all weights in the main process; every process takes part."""
+    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    return get_model_state_dict(model, options=whole)
 
 
 def _leaks(folder: Path) -> bool:
