@@ -221,9 +221,8 @@ class AuditCallback(TrainerCallback):
         _report(f"{name}: begins; at most {self.seconds:g} s")
         copy = folder / "stages" / "audited"
         try:
-            outcome = self._run(
-                partial(model.save_pretrained, state_dict=weights), folder, copy, more
-            )
+            save = partial(model.save_pretrained, state_dict=weights)
+            outcome = self._run(save, folder, copy, more)
             self._leak = self._leak or _leaks(folder)
         except subprocess.TimeoutExpired:
             outcome = f"stopped: it may take no more than seconds={self.seconds:g}"

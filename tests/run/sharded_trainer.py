@@ -34,9 +34,8 @@ if how == "lora":
 if main:
     model.save_pretrained(out / "whole")
 mesh = init_device_mesh("cpu", (2,))
-for block in model.get_submodule(
-    "transformer" if how == "whole" else "base_model.model.transformer"
-).h:
+inside = "transformer.h" if how == "whole" else "base_model.model.transformer.h"
+for block in model.get_submodule(inside):
     fully_shard(block, mesh=mesh)
 fully_shard(model, mesh=mesh)
 
