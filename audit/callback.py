@@ -36,6 +36,7 @@ from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.files import read_json
 from audit.core.model import TextTokenizer
+from audit.core.secret import OWN
 from audit.core.terms import Leaked
 from audit.core.visible import printed
 from audit.plan.plan import MOST_LOOKS
@@ -98,9 +99,16 @@ class AuditCallback(TrainerCallback):
 
     def __post_init__(self) -> None:
         """Check the parameters. Raises UsageError."""
-        manifests.read(Path(self.manifest))
+        manifest = manifests.read(Path(self.manifest))
+        planted = {secret.kind for secret in manifest.secrets} | ({OWN} if manifest.own else set())
         for text in self.attacks:
-            registry.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
+            name, attack = registry.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
+            if planted.isdisjoint(attack.kinds):
+                raise UsageError(
+                    f"AuditCallback: {name} targets {', '.join(attack.kinds)}, and "
+                    f"{self.manifest} holds {', '.join(sorted(planted))}; plant it with --kind, or "
+                    f"leave {name} out of attacks"
+                )
         defense = self._defense(Path(self.output))
         registry.build("defenses", defense, Defense, {})  # type: ignore[type-abstract]
         for name in ("every", "seconds", "rest", "examples"):

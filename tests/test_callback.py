@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit import callback
+from audit import api, callback
 from audit.callback import AuditCallback
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
@@ -367,6 +367,11 @@ BAD: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+def only_ids(folder: Path) -> Path:
+    api.plant("helpdesk", folder / "ids.jsonl", folder / "ids.json", kind=["id"], count=8, seed=1)
+    return folder / "ids.json"
+
+
 def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) -> None:
     for bad in BAD:
         with pytest.raises(UsageError) as error:
@@ -374,6 +379,8 @@ def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) 
         assert len(str(error.value).splitlines()) == 1, bad
     with pytest.raises(UsageError, match="cannot be read"):
         AuditCallback(tmp_path / "none.json", alone.output)
+    with pytest.raises(UsageError, match=r"extraction targets code, .* holds id;"):
+        AuditCallback(only_ids(tmp_path), alone.output, attacks=["extraction"])
     with pytest.raises(UsageError):
         AuditCallback(alone.made.manifest, tmp_path / "a,b=c")  # no parameter can hold such a path
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from audit import findings
 from audit.core.guarantee import no_guarantee
-from audit.findings import measurements_of, tests_of
 from audit.findings.adjusted import adjusted
 from audit.findings.rejections import Family
 from audit.results.joined import LEVEL
@@ -22,8 +22,10 @@ def p_values(scores: np.ndarray, family: Family, seed: int) -> dict[str, float]:
     half = len(scores) // 2
     model = Model(Sides(scores[:half], scores[half:]), CLAIM, 1e-5, seed)
     case, evidence = model.case, [model.evidence]
-    found = measurements_of(evidence, case)
-    done = adjusted(found, tests_of(evidence, case), case.heads, model.guarantee, family, seed)
+    found = findings.measurements_of(evidence, case)
+    done = adjusted(
+        found, findings.tests_of(evidence, case), case.heads, model.guarantee, family, seed
+    )
     return {m.metric: m.adjusted_p for m in done if m.adjusted_p is not None}
 
 
