@@ -217,7 +217,7 @@ def planned(
     return Planned(
         folder.path,
         how.formats,
-        partial(dry_run.describe, made, folder, how.workers),
+        partial(dry_run.describe, made, folder, how.workers, how.processes),
         _showing(partial(pipeline.run, made, how, folder)),
         partial(freezing.freeze, made, folder),
     )

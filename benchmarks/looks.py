@@ -1,4 +1,4 @@
-"""What several looks at one model cost and save: python benchmarks/looks.py
+"""Measures what several looks at one model cost and save: python benchmarks/looks.py
 
 People with coins are asked one lot after the other, as of an endpoint whose answers cost money.
 After each lot a look may stop with a leak; all looks share the level of 5 %. Beside it: one test of

@@ -42,11 +42,15 @@ def execution(settings: dict[str, Any]) -> Execution:
     for name in formats:
         registry.check("reports", name)
     output = settings.get("output")
+    processes = _several(settings.get("processes", 1))
+    workers = parsed(settings.get("workers", 0))
+    if processes > 1 and isinstance(workers, str):
+        raise UsageError("--processes: give a number of --workers; Ray divides no training")
     return Execution(
         output=None if output is None else Path(output),
         formats=formats,
-        workers=parsed(settings.get("workers", 0)),
-        processes=_several(settings.get("processes", 1)),
+        workers=workers,
+        processes=processes,
         reveal=bool(settings.get("reveal", False)),
         author=_signed(str(settings.get("author", ""))),
     )

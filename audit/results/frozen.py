@@ -24,7 +24,7 @@ _INFINITE = float("inf")
 
 @dataclass(frozen=True)
 class Frozen:
-    """What a statement fixes.
+    """A plan and its tests, fixed before the run.
 
     plan: the plan's document, as results.json has it, without its hash. releases: labels of all
         releases that the plan names, references included. tests, claim_tests: number of tests that

@@ -29,13 +29,14 @@ from audit.silence import answers, sightings
 from audit.statistics.power import smallest_rate
 
 
-def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
+def describe(plan: Plan, folder: RunFolder, workers: int | str = 0, processes: int = 1) -> str:
     """List plan, trainings, queries and tokens, and the least leak that this n can show.
 
-    workers: as `--workers`. Raises UsageError where the machine has too little memory.
+    workers, processes: as `--workers` and `--processes`. Raises UsageError where the machine has
+    too little memory.
     """
     run = prepare(plan, folder.stages)
-    expected = estimate(run, workers)
+    expected = estimate(run, workers, processes)
     check_fits(expected, workers)
     lines = [
         *_plan_lines(run, folder),

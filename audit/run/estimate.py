@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class Estimate:
     processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
     memory. disk: bytes. spikes: seconds of the attacks that are for spiked copies. threads: of each
     process. fitting: the processes that the cores would have room for, of which memory holds these.
+    together: processes that train each model whose method can be divided.
     """
 
     trainings: Mapping[str, float]
@@ -57,6 +58,7 @@ class Estimate:
     spikes: float = 0.0
     threads: int = 1
     fitting: int = 0
+    together: int = 1
 
     @property
     def memory(self) -> float:
@@ -90,6 +92,12 @@ class Estimate:
     @property
     def decided(self) -> str:
         """Describe how many processes train, and why, on one line; "" where cores alone decide."""
+        if self.together > 1:
+            return (
+                f"processes: {self.together} of {count(self.threads, 'thread')} train each model "
+                "of dp_sgd, s_dpsgd and dp_ftrl together; others are trained by "
+                f"{count(self.processes, 'process', 'processes')} (--workers)"
+            )
         if self.threads == 1 and self.processes >= self.fitting:
             return ""
         why = (
@@ -129,11 +137,12 @@ def _shares(times: Mapping[str, float], processes: int) -> dict[str, float]:
     return {label: time * whole / every for label, time in times.items()}
 
 
-def estimate(run: Run, workers: int | str) -> Estimate | None:
+def estimate(run: Run, workers: int | str, together: int = 1) -> Estimate | None:
     """Estimate a run on this machine; None where the model or the workers are elsewhere.
 
     The first steps of each training, and a few questions to each release, are measured. Trainings
-    that are finished already cost nothing. workers: as `--workers`.
+    that are finished already cost nothing. workers: as `--workers`. together: as `--processes`;
+    with several, whatever they cannot divide is trained by one process unless `workers` says more.
     """
     plan = run.plan
     if isinstance(workers, str) or plan.model.kind == TOKENIZER_ONLY or plan.source.served:
@@ -145,17 +154,23 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
     reader = Training("reader", texts, plan.training, plan.seed)
     every = [*missing, Task(reader, plan.model, plan.device, plan.threads, Path())]
     costs = [cost_of(task, run.tokenizer) for task in (every if read else missing)]
-    together = possible(run)
+    ahead = possible(run)
     shared, own = weights_of(plan.model)
     attacks, memory, spikes = _attacks(run, own)
     models = sum(len(tasks) for tasks in run.tasks.values()) + 1
     kept = sorted((2 * own + cost.memory for cost in costs[: len(missing)]), reverse=True)
     here = resident()
+    divided = [cost for task, cost in zip(missing, costs, strict=False) if _divided(task)]
+    beside = here + shared + max((2 * own + cost.memory for cost in divided), default=0.0)
+    faster = max(1, min(together, cores() // plan.threads))
+    for place, task in enumerate(missing):
+        if _divided(task):
+            costs[place] = replace(costs[place], seconds=costs[place].seconds / faster)
 
     def with_processes(processes: int) -> Estimate:
         training = kept[:processes]
         apart = len(training) * here if len(missing) > 1 and processes > 1 else 0.0
-        attackers = processes if together else 1
+        attackers = processes if ahead else 1
         return Estimate(
             trainings={
                 **_numbered(run, zip(missing, costs, strict=False)),
@@ -164,19 +179,24 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
             attacks=attacks,
             processes=processes,
             attackers=attackers,
-            to_train=here + shared + models * own + sum(training) + apart,
+            to_train=here + shared + models * own + sum(training) + apart + (together - 1) * beside,
             to_attack=here + PAGES + attackers * (here + shared + memory),
             disk=len(missing) * own,
             spikes=spikes,
             threads=plan.threads,
             fitting=fitting,
+            together=together,
         )
 
-    if workers:
-        return with_processes(workers)
+    if workers or together > 1:
+        return with_processes(workers or 1)
     most = memory_here()
     fewer = (with_processes(n) for n in range(fitting, 0, -1))
     return next((one for one in fewer if one.memory <= most), with_processes(1))
+
+
+def _divided(task: Task) -> bool:
+    return task.training.method.divided
 
 
 def check_fits(expected: Estimate | None, workers: int | str) -> None:

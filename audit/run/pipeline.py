@@ -46,7 +46,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     current = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
         notes = folder.admit()
-        expected = estimate(current, execution.workers)
+        expected = estimate(current, execution.workers, execution.processes)
         before, stands = resumed(current, len(expected.attacks) if expected else 0)
         check_fits(expected, execution.workers)
         workers = execution.workers or (expected.processes if expected else 0)

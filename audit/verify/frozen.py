@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ _FORM = "%b %d %H:%M:%S %Y"
 
 @dataclass(frozen=True)
 class Proofs:
-    """What shows who froze a plan, and when.
+    """Proofs of who froze a plan, and when.
 
     statement: the file. signers: allowed signers, as ssh-keygen reads them; the signature is
         FILE.sig. timestamp: a reply of a timestamp authority (RFC 3161) about the file, and
@@ -81,8 +81,9 @@ def _signed(proofs: Proofs) -> tuple[list[str], list[str]]:
         f"{signature}: not signed by one of {proofs.signers}",
     )
     who = found.splitlines()[0]
-    words = ["ssh-keygen", "-Y", "verify", "-f", proofs.signers, "-I", who, "-n", NAMESPACE]
-    _run([*words, "-s", signature], f"{signature}: not a signature of {path}", path)
+    words: list[str | Path] = ["ssh-keygen", "-Y", "verify", "-f", proofs.signers, "-I", who]
+    words += ["-n", NAMESPACE, "-s", signature]
+    _run(words, f"{signature}: not a signature of {path}", path)
     return [f"the frozen plan is signed by {who}"], []
 
 
@@ -92,9 +93,10 @@ def _stamped(proofs: Proofs) -> datetime | None:
         return None
     if proofs.authority is None:
         raise UsageError(f"{proofs.timestamp}: give --authority, the certificates that it is under")
-    words = ["openssl", "ts", "-verify", "-data", proofs.statement, "-in", proofs.timestamp]
+    words: list[str | Path] = ["openssl", "ts", "-verify", "-data", proofs.statement]
+    words += ["-in", proofs.timestamp, "-CAfile", proofs.authority]
     _run(
-        [*words, "-CAfile", proofs.authority],
+        words,
         f"{proofs.timestamp}: not a timestamp of {proofs.statement} under {proofs.authority}",
     )
     words = ["openssl", "ts", "-reply", "-in", proofs.timestamp, "-text"]
@@ -106,7 +108,7 @@ def _stamped(proofs: Proofs) -> datetime | None:
     return datetime.strptime(" ".join(found[1].split()), form).replace(tzinfo=UTC)
 
 
-def _run(words: list[str | Path], wrong: str, stdin: Path | None = None) -> str:
+def _run(words: Sequence[str | Path], wrong: str, stdin: Path | None = None) -> str:
     """Run another program and return what it prints. Raises UsageError with what is wrong."""
     try:
         given = None if stdin is None else stdin.read_bytes()

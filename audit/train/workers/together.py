@@ -19,6 +19,7 @@ from typing import Any, TypeVar, final
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from audit.core.machine import launched
 from audit.core.processes import Processes
@@ -41,7 +42,8 @@ class Group(Processes):
     def first(self, do: Callable[[], T]) -> T:
         outcomes = [_outcome(do) if self.rank == 0 else None]
         dist.broadcast_object_list(outcomes, device=torch.device("cpu"))
-        return _value(outcomes[0])
+        value: T = _value(outcomes[0])
+        return value
 
     def every(self, do: Callable[[], Sequence[T]]) -> list[T]:
         outcomes: list[Any] = [None] * self.number
@@ -125,7 +127,7 @@ def together(number: int, opened: contextlib.AbstractContextManager[Workers]) ->
 @contextlib.contextmanager
 def started(number: int) -> Iterator[Group]:
     """Start the other processes here; they end with this one."""
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     members = [
         get_context("spawn").Process(target=_member, args=(rank, number, store.port), daemon=True)
         for rank in range(1, number)
@@ -176,7 +178,7 @@ def _member(rank: int, number: int, port: int) -> None:
     sys.tracebacklimit = 0  # the first says in one line what happened
     if torch.cuda.is_available():
         torch.cuda.set_device(rank % torch.cuda.device_count())
-    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    store = TCPStore("127.0.0.1", port, is_master=False)
     dist.init_process_group(
         _backends(), store=store, rank=rank, world_size=number, timeout=PATIENCE
     )
