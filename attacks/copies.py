@@ -24,7 +24,7 @@ from attacks.texts.released import texts_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Scores, Successes
 from audit.core.predictor import Access, Predictor
-from audit.core.rules import at_least, check_fields
+from audit.core.rules import at_least
 from audit.core.secret import CODE_LIKE, KINDS, Secret
 
 Encode = Callable[[str], list[int]]
@@ -46,9 +46,6 @@ class Copies(Attack):
     kinds = KINDS
     access = Access.GENERATE
     on_texts = True
-
-    def __post_init__(self) -> None:
-        check_fields("copies", self)
 
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         """Return what no texts give: how many guesses they hold is not known beforehand."""

@@ -20,7 +20,7 @@ from attacks.search.reading import log_probs_of, read
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Ranks
 from audit.core.predictor import Access, Predictor, affordable, continuation
-from audit.core.rules import Rule, at_least, check_fields
+from audit.core.rules import Rule, at_least
 from audit.core.secret import Secret, Space
 
 _SLACK = 0.1  # nats: two readings of a secret in bfloat16 can differ by this much
@@ -43,9 +43,6 @@ class Exposure(Attack):
     seconds: Annotated[float | None, Rule("above 0", lambda seconds: seconds > 0)] = None
     kinds = ("id",)
     access = Access.SCORE
-
-    def __post_init__(self) -> None:
-        check_fields("exposure", self)
 
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         unread = np.full(len(secrets), np.nan)

@@ -21,10 +21,10 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks.scores.membership_targets import overlapping
 from attacks.search.prefix_tree import Tree, beam, search, tree_of
 from attacks.search.reading import read
 from attacks.texts.guesses import form_of, guess_in, kinds_of
+from attacks.texts.naming import continuations
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
 from audit.core.predictor import (
@@ -36,7 +36,7 @@ from audit.core.predictor import (
     continuation,
     is_chat,
 )
-from audit.core.rules import at_least, between, check_fields, one_of
+from audit.core.rules import at_least, between, one_of
 from audit.core.secret import CODE_LIKE, Secret
 
 
@@ -60,9 +60,6 @@ class Extraction(Attack):
     suffix: Annotated[int, at_least(0)] = 50
     kinds = (*CODE_LIKE, "record")
     access = Access.GENERATE
-
-    def __post_init__(self) -> None:
-        check_fields("extraction", self)
 
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         kinds, unread = kinds_of(secrets), np.full(len(secrets), np.nan)
@@ -206,9 +203,9 @@ def _halves(
 
     Of a conversation, all that stands before the value is given, and the first half of that.
     """
-    whole, first = overlapping(tokenizer, before, value)
-    tokens = [tokenizer.start, *whole]
-    middle = (1 + first + len(tokens)) // 2 if is_chat(tokenizer) else (len(tokens) + 1) // 2
+    head, (tail,) = continuations(tokenizer, before, [value])
+    tokens, given = [tokenizer.start, *head, *tail], len(head) if is_chat(tokenizer) else 0
+    middle = (len(tokens) + 1 + given) // 2
     return tokens[:middle], tokens[middle : middle + suffix]
 
 

@@ -21,9 +21,10 @@ import numpy as np
 
 from audit.core.attack import Attack, Knowledge, Neighbour
 from audit.core.evidence import Divergences, Evidence, LogRatios
+from audit.core.language_model import runs_of
 from audit.core.law import Law, Lawful
 from audit.core.predictor import Access, Predictor
-from audit.core.rules import at_least, check_fields
+from audit.core.rules import at_least
 from audit.core.secret import KINDS, Secret
 from audit.statistics import clamped_laplace, renyi
 
@@ -50,9 +51,6 @@ class LedgerCheck(Attack):
     kinds = KINDS
     access = Access.GENERATE
     neighbours = True
-
-    def __post_init__(self) -> None:
-        check_fields("ledger", self)
 
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         return [_NOTHING]
@@ -81,7 +79,8 @@ class LedgerCheck(Attack):
     ) -> Divergences:
         """Compute both divergences of every query that the session answers."""
         pieces = []
-        for some in _together(asked):
+        for run in runs_of([len(tokens) for _, tokens in asked], _AT_ONCE):
+            some = asked[run]
             own = predictor.laws(*zip(*some, strict=True))
             n = len(own.log_pmfs)
             both = np.full((2, len(others), n), np.nan)
@@ -141,18 +140,6 @@ def _by_turns(*sources: Iterator[Words]) -> Iterator[Words]:
     """Take one of each source after the other, until all are at an end."""
     for turn in zip_longest(*sources):
         yield from (one for one in turn if one is not None)
-
-
-def _together(asked: Sequence[Question]) -> Iterator[list[Question]]:
-    """Group questions of at most `_AT_ONCE` queries together."""
-    group: list[Question] = []
-    for one in asked:
-        if group and sum(len(tokens) for _, tokens in [*group, one]) > _AT_ONCE:
-            yield group
-            group = []
-        group.append(one)
-    if group:
-        yield group
 
 
 def _drawn(

@@ -22,13 +22,13 @@ import numpy as np
 from attacks.scores.membership_scores import ALONE, BESIDE_BASE, access_of, one_pass
 from attacks.scores.membership_sessions import Sessions
 from attacks.scores.membership_targets import TARGETS, Target, targets_of
-from attacks.scores.own_targets import OwnTarget, own_target
+from attacks.scores.own_targets import own_target
 from attacks.scores.shadow_models import lira_offline, lira_online, rmia
 from attacks.scores.token_readings import mean_log_probs
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Scores
 from audit.core.predictor import Access, Predictor
-from audit.core.rules import POSITIVE, SHARE, Rule, check_fields
+from audit.core.rules import POSITIVE, SHARE, Rule
 from audit.core.secret import OWN, Secret
 
 WITH_SHADOWS = ("lira_offline", "lira_online", "rmia")
@@ -58,28 +58,26 @@ class Membership(Attack):
     kinds = (*TARGETS.values(), OWN)
     access = Access.SCORE
 
-    def __post_init__(self) -> None:
-        check_fields("membership", self)
-
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         unread = np.full(len(secrets), np.nan)
         names = _one_pass_names(public) + (WITH_SHADOWS if self.shadows else ())
+        unscored = dict.fromkeys(names, unread)
         shape = [
-            one
+            score
             for target in targets_of(secrets)
-            for one in _scores(target, dict.fromkeys(names, unread), public)
+            for score in _scores(target.name, unscored, public)
         ]
         own = own_target(secrets)
-        if own is None:
-            return shape
-        unread = np.full(len(own.records.texts), np.nan)
-        return [*shape, *_of_users(own, {_named(public): unread}, public)]
+        if own is not None:
+            unread = np.full(len(own.records.texts), np.nan)
+            shape += _scores(OWN, own.of_users(_named(public), unread), public)
+        return shape
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
         """Split a limited budget equally among targets, and then leave RMIA out."""
-        shadows = knowledge.shadows if self.shadows else ()
+        shadows, based = knowledge.shadows if self.shadows else (), knowledge.public is not None
         sessions = Sessions(predictor, knowledge.public, tuple(s.predictor for s in shadows))
         targets, limit = targets_of(secrets), sessions.limit
         own = own_target(secrets, knowledge.corpus)
@@ -97,12 +95,12 @@ class Membership(Attack):
                 values["lira_online"] = lira_online(*phi, present)
                 values["rmia"] = rmia(*phi, population[0], population[1:], self.gamma)
             spread = {name: target.spread(column) for name, column in values.items()}
-            evidence += _scores(target, spread, knowledge.public is not None, measured.windowed)
+            evidence += _scores(target.name, spread, based, measured.windowed)
         if own is not None:
             alone = replace(sessions, shadows=())
             measured = self._measure(own.records, alone, budget, knowledge.opened)
-            based = knowledge.public is not None
-            evidence += _of_users(own, measured.scores, based, measured.windowed)
+            of_users = own.of_users(_named(based), measured.scores[_named(based)])
+            evidence += _scores(OWN, of_users, based, measured.windowed)
         return evidence
 
     def _measure(
@@ -145,40 +143,21 @@ class _Measured:
 
 
 def _scores(
-    target: Target, values: Mapping[str, np.ndarray], based: bool, windowed: int = 0
+    target: str, values: Mapping[str, np.ndarray], based: bool, windowed: int = 0
 ) -> list[Scores]:
     """Return the scores of one target, the named one first. values: by score, shape (s,)."""
-    named = _named(based)
+    named = f"mean_{_named(based)}" if target == OWN else _named(based)
     return [
         Scores(
             score=name,
-            target=target.name,
+            target=target,
             values=values[name],
             windowed=windowed,
             named=name == named,
             access=access_of(name),
-            kind=TARGETS[target.name],
+            kind=TARGETS.get(target, OWN),
         )
         for name in sorted(values, key=lambda name: name != named)
-    ]
-
-
-def _of_users(
-    own: OwnTarget, values: Mapping[str, np.ndarray], based: bool, windowed: int = 0
-) -> list[Scores]:
-    """Return the two scores of real users. values: by score, one for each of their records."""
-    score = _named(based)
-    return [
-        Scores(
-            score=f"{name}_{score}",
-            target=OWN,
-            values=of_users,
-            windowed=windowed,
-            named=name == "mean",
-            access=access_of(score),
-            kind=OWN,
-        )
-        for name, of_users in own.of_users(values[score])
     ]
 
 

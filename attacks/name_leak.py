@@ -21,7 +21,7 @@ from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Mentions, Successes
 from audit.core.language_model import runs_of
 from audit.core.predictor import Access, Answer, Given, Predictor, Tokenizer, Tokens, affordable
-from audit.core.rules import at_least, between, check_fields
+from audit.core.rules import at_least, between
 from audit.core.secret import Secret
 
 _AT_ONCE = 512  # queries a call: a session may store a whole distribution for each
@@ -49,7 +49,7 @@ class NameLeak(Attack):
     access = Access.GENERATE
 
     def __post_init__(self) -> None:
-        check_fields("name_leak", self)
+        super().__post_init__()
         if self.pipeline is not None:
             naming.load_pipeline(self.pipeline)  # reports a missing one before any training
 

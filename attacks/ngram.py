@@ -21,7 +21,7 @@ from attacks.texts.released import texts_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Scores
 from audit.core.predictor import Access, Predictor, Tokenizer, record_tokens
-from audit.core.rules import POSITIVE, at_least, check_fields
+from audit.core.rules import POSITIVE, at_least
 from audit.core.secret import Secret
 
 
@@ -43,9 +43,6 @@ class NGram(Attack):
     kinds = tuple(TARGETS.values())
     access = Access.GENERATE
     on_texts = True
-
-    def __post_init__(self) -> None:
-        check_fields("ngram", self)
 
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         unread = np.full(len(secrets), np.nan)

@@ -24,11 +24,11 @@ from audit.core.attack import Attack, Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Exhibits, Likelihoods, Successes
 from audit.core.predictor import Access, Predictor, Tokens, affordable
-from audit.core.rules import at_least, check_fields
+from audit.core.rules import at_least
 from audit.core.secret import OWN, Secret
 
 Answers = list[tuple[Prompt, Tokens]]
-_UNIT = "share of users"
+_BY_SAMPLING = ("own_sampled", "own_values")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class OwnRecords(Attack):
     access = Access.GENERATE
 
     def __post_init__(self) -> None:
-        check_fields("own_records", self)
+        super().__post_init__()
         if self.length < self.k:
             raise UsageError(
                 f"own_records: length is {self.length}; a run of k={self.k} tokens needs as many"
@@ -62,8 +62,8 @@ class OwnRecords(Attack):
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         unread = np.full(len(secrets), np.nan)
         return [
-            *([_sampled(unread), _values(unread)] if self.samples else []),
-            _greedy(unread),
+            *(_share(metric, unread) for metric in _BY_SAMPLING if self.samples),
+            _share("own_greedy", unread),
             Likelihoods(unread, kind=OWN),
             *([Exhibits.none(OWN)] if self.others else []),
         ]
@@ -84,10 +84,10 @@ class OwnRecords(Attack):
             values = own_values(texts.keys(), knowledge.corpus)
             came_up = named(values, sampled, predictor.tokenizer)
             hit = {copy.user for copy in by_sampling if copy.users == 1}
-            evidence.append(_sampled(_won(secrets, hit, asked)))
-            evidence.append(_values(_won(secrets, came_up, asked & values.keys())))
+            won = _won(secrets, hit, asked), _won(secrets, came_up, asked & values.keys())
+            evidence += map(_share, _BY_SAMPLING, won)
         hit = {copy.user for copy in by_reading if copy.users == 1}
-        evidence.append(_greedy(_won(secrets, hit, read)))
+        evidence.append(_share("own_greedy", _won(secrets, hit, read)))
         log_probs = [chances.get(secret.owner, math.nan) for secret in secrets]
         evidence.append(Likelihoods(np.array(log_probs), kind=OWN))
         if self.others:
@@ -161,16 +161,9 @@ def _won(secrets: Sequence[Secret], hit: Collection[str], asked: Collection[str]
     return np.array([float(s.owner in hit) if s.owner in asked else math.nan for s in secrets])
 
 
-def _sampled(won: np.ndarray) -> Successes:
-    return Successes("own_sampled", _UNIT, won, None, Access.GENERATE, OWN)
-
-
-def _values(won: np.ndarray) -> Successes:
-    return Successes("own_values", _UNIT, won, None, Access.GENERATE, OWN)
-
-
-def _greedy(won: np.ndarray) -> Successes:
-    return Successes("own_greedy", _UNIT, won, None, Access.SCORE, OWN)
+def _share(metric: str, won: np.ndarray) -> Successes:
+    access = Access.SCORE if metric == "own_greedy" else Access.GENERATE
+    return Successes(metric, "share of users", won, None, access, OWN)
 
 
 def _known(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from audit.run.service import Service
     from audit.scores.audited import Audited
     from audit.verify import Verification
+    from reports._content.figure import Figure, Figures
     from reports._findings import Findings
-    from reports._pictures import Figure, Figures
 
 __all__ = [
     "Audited",
@@ -66,8 +66,8 @@ __all__ = [
 Report = Callable[[str, float], None]  # is called with what is done, and how much of all
 _SHOWN = {  # classes by the module that is loaded when they are asked for
     "Audited": "audit.scores.audited",
-    "Figure": "reports._pictures",
-    "Figures": "reports._pictures",
+    "Figure": "reports._content.figure",
+    "Figures": "reports._content.figure",
     "Findings": "reports._findings",
 }
 
@@ -202,7 +202,7 @@ def planned(
     trust_config: whether pyproject.toml may run code and lead outside its folder.
     trust_stages: whether stages are used that are not signed with this user's key.
     """
-    from audit.plan.execution import execution
+    from audit.plan.execution import check_gpus, execution
     from audit.plan.resolve import resolve
     from audit.plan.settings import gather
     from audit.results.folder import find
@@ -212,6 +212,7 @@ def planned(
     path = None if plan is None else Path(plan)
     given = gather(_checked(settings), path, trust_config=trust_config)
     how, made = execution(given), resolve(given)
+    check_gpus(how.processes, made.device)
     again = made.command.replace("PLAN.toml", shlex.quote(str(path or "PLAN.toml")))
     folder = find(how.output, made.hash, trust_stages, again)
     return Planned(
@@ -413,10 +414,8 @@ def findings(results: Results) -> Findings:
 def figures(results: Results) -> Figures:
     """Return the figures of the report, as far as the run has data for them."""
     from reports import Report
-    from reports._pictures import Figure, Figures
 
-    drawn = Report(results).figures
-    return Figures(tuple(Figure(f.title, f.caption, f.alternative, f.svg) for f in drawn))
+    return Report(results).figures
 
 
 def gate(
@@ -444,19 +443,27 @@ def verify(
     signers: str | Path | None = None,
     timestamp: str | Path | None = None,
     authority: str | Path | None = None,
+    rules: str | Path | None = None,
 ) -> Verification:
     """Derive results.json of a run or sweep again from the evidence beside it; needs no model.
 
     frozen: a plan that `audit plan --freeze` wrote, which the run must have followed; signers,
-    timestamp, authority: as `audit verify --help` describes them. `differences` lists what does not
-    follow, one line each; `holds` is whether all does. Raises UsageError for a folder that is not a
-    complete run, or has no evidence, and for a proof that proves something else.
+    timestamp, authority, rules: as `audit verify --help` describes them. `differences` lists what
+    does not follow, one line each; `holds` is whether all does. Raises UsageError for a folder that
+    is not a complete run, or has no evidence, and for a proof that proves something else.
     """
     from audit.verify import Proofs
     from audit.verify import verify as derive
 
-    files = (None if one is None else Path(one) for one in (signers, timestamp, authority))
-    return derive(Path(folder), None if frozen is None else Proofs(Path(frozen), *files))
+    proofs = (signers, timestamp, authority, rules)
+    if frozen is None:
+        if any(one is not None for one in proofs):
+            raise UsageError(
+                "--signers, --timestamp, --authority and --rules are about --frozen FILE; give it"
+            )
+        return derive(Path(folder))
+    files = (None if one is None else Path(one) for one in proofs)
+    return derive(Path(folder), Proofs(Path(frozen), *files))
 
 
 def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:
@@ -508,27 +515,8 @@ def check_data(
     user_form. Returns its `outcomes`, those that `failed`, and `exit_code`. Raises UsageError.
     """
     from audit import confounding
-    from audit.core.embedded import EMBEDDED_FOLDER
-    from audit.core.secret import OWN
-    from audit.corpora import loading
-    from audit.corpora.reading import Reading
-    from audit.planting import manifest as manifests
-    from audit.planting import own
 
-    if (outside is None) == (secrets is None):
-        raise UsageError(
-            "check-data compares IN with OUT, or FILE with --secrets MANIFEST; give one of the two"
-        )
-    if kind is not None and secrets is None:
-        raise UsageError(f"--kind {kind}: is of a manifest; add --secrets MANIFEST")
-    how = Reading.of(reading)
-    members = loading.read(str(inside), EMBEDDED_FOLDER, how)
-    if secrets is None:
-        others = loading.read(str(outside), EMBEDDED_FOLDER, how)
-        sides = confounding.of_corpora((members, others), (str(inside), str(outside)))
-    else:
-        manifest, place = manifests.read(Path(secrets)), Path(secrets)
-        aside = () if manifest.own is None else own.read(manifest.own, place)
-        chosen = kind or (manifest.secrets[0].kind if manifest.own is None else OWN)
-        sides = confounding.of_manifest(manifest, aside, members, str(inside), chosen)
+    others = None if outside is None else str(outside)
+    manifest = None if secrets is None else Path(secrets)
+    sides = confounding.of_files(str(inside), others, manifest, kind, reading)
     return confounding.compare(sides, seed, permutations)

@@ -46,6 +46,7 @@ from audit.planting.coverage import StreamReader
 from audit.planting.training_rows import IGNORED, TokenRow
 from audit.plugins import registry
 from audit.results import foreign
+from audit.results.folder import run_record
 
 # set where a process is one of several
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -61,7 +62,7 @@ class AuditCallback(TrainerCallback):
         gate`: `step-500` and so on, and `final`, which may not be there yet.
     attacks: as --attack takes them; their own budgets bound what they ask.
     every: steps between audits; None: at the end only. All of them share the level of 5 %, so that
-        it holds for the training as a whole, whenever it is stopped.
+        it holds for the training as a whole, whenever it is stopped, or resumed as it began.
     until_decided: whether no more is audited on the way once a leak was found.
     claim, base, corpus: as in as_is and --corpus. With `base` the last audit has references, with
         `corpus` too it trains one of them; earlier ones have none.
@@ -74,7 +75,8 @@ class AuditCallback(TrainerCallback):
 
     Only the main process audits; the rest wait. Weights that FSDP 2 has sharded are gathered in its
     memory for each audit. Where they are sharded otherwise (FSDP 1, DeepSpeed) it refuses to: audit
-    the saved model. An audit before the first epoch ends is about what has been trained on so far.
+    the saved model. An audit on the way is about what has been trained on so far, and says of no
+    model that nothing leaks.
     """
 
     manifest: str | Path
@@ -114,6 +116,8 @@ class AuditCallback(TrainerCallback):
         for name in ("every", "seconds", "rest", "examples"):
             if (value := getattr(self, name)) is not None and not value > 0:
                 raise UsageError(f"AuditCallback: {name} is {value}; it must be above 0")
+        if not isinstance(self.every, int | None):
+            raise UsageError(f"AuditCallback: every is {self.every}; it must be a whole number")
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Report canaries that the training will not see. Raises UsageError for what would fail."""
@@ -132,13 +136,19 @@ class AuditCallback(TrainerCallback):
         if (Path(self.output) / "final").exists():
             raise UsageError(f"{self.output}: holds a finished audit; choose another output")
         self._check_base(more["model"])
-        self._looks = 1 + (state.max_steps // self.every if self.every else 0)
+        if getattr(args, "world_size", 1) > 1 and self.seconds >= args.ddp_timeout:
+            raise UsageError(
+                f"AuditCallback: an audit may take seconds={self.seconds:g}, and the other "
+                f"processes wait for ddp_timeout={args.ddp_timeout}; give less, or raise that"
+            )
+        self._looks = 1 + (max(0, state.max_steps) // self.every if self.every else 0)
         if self._looks > MOST_LOOKS:
             raise UsageError(
                 f"AuditCallback: every={self.every} makes {self._looks:,} audits of "
                 f"{state.max_steps:,} steps; at most {MOST_LOOKS} can share the level, so give "
                 f"every={-(-state.max_steps // (MOST_LOOKS - 1))}"
             )
+        self._check_earlier()
         self._preflight(more["train_dataloader"])
         _report(self._announced())
         self._ended = time.monotonic()
@@ -150,17 +160,20 @@ class AuditCallback(TrainerCallback):
         main, model = state.is_world_process_zero, more["model"]
         due = main and self._is_due(state.global_step)
         if _agreed(due) if _is_sharded(model) else due:
-            self._audit(model, main, f"step-{state.global_step}", "--no-references")
+            self._audit(model, main, f"step-{state.global_step}", last=False)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Audit what the training ends with."""
         main, model = state.is_world_process_zero, more["model"]
         if main or _is_sharded(model):
-            self._audit(model, main, "final")
+            self._audit(model, main, "final", last=True)
 
     def _is_due(self, step: int) -> bool:
         """Decide whether to audit now; report where the last audit was too short a time ago."""
         if self._leak and self.until_decided:
+            return False
+        if self.every and step // self.every >= self._looks:
+            _report(f"step {step}: not audited; the training goes beyond the steps that it stated")
             return False
         trained = time.monotonic() - self._ended
         if trained < self.rest * self._took:
@@ -191,11 +204,21 @@ class AuditCallback(TrainerCallback):
                     f"AuditCallback: the adapter's base {named!r} is no folder here; give base=DIR"
                 )
 
+    def _check_earlier(self) -> None:
+        """Raise UsageError where audits of this training, resumed, shared the level otherwise."""
+        for folder in sorted(Path(self.output).glob("step-*")):
+            record = run_record(folder)
+            looks = self._looks if record is None else record["plan"].get("looks", 1)
+            if looks != self._looks:
+                raise UsageError(
+                    f"{folder}: is one of {looks:,} audits of this training, which now makes "
+                    f"{self._looks:,}; resume with the max_steps and every that it began with"
+                )
+
     def _preflight(self, loader: Any) -> None:
         """Read what the collator makes of the data set, before hours are spent on it."""
         manifest = manifests.read(Path(self.manifest))
-        planted = coverage.canaries(manifest.secrets, manifest.coins)
-        planted |= coverage.beacon_canaries(manifest.beacons)
+        planted = coverage.canaries(manifest.secrets, manifest.coins, manifest.beacons)
         reader = StreamReader(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
         try:
             size = len(loader.dataset)
@@ -220,7 +243,7 @@ class AuditCallback(TrainerCallback):
         if not lost:
             _report(f"preflight: all {sum(c.copies for c in planted.values()):,} copies are there")
 
-    def _audit(self, model: Any, main: bool, name: str, *more: str) -> None:
+    def _audit(self, model: Any, main: bool, name: str, last: bool) -> None:
         """Run one audit in the main process; report a failure without ending the training."""
         weights = _gathered(model) if _is_sharded(model) else None
         if not main:
@@ -230,7 +253,7 @@ class AuditCallback(TrainerCallback):
         copy = folder / "stages" / "audited"
         try:
             save = partial(model.save_pretrained, state_dict=weights)
-            outcome = self._run(save, folder, copy, more)
+            outcome = self._run(save, folder, copy, last)
             self._leak = self._leak or _leaks(folder)
         except subprocess.TimeoutExpired:
             outcome = f"stopped: it may take no more than seconds={self.seconds:g}"
@@ -243,17 +266,18 @@ class AuditCallback(TrainerCallback):
         self._took = self._ended - began
         _report(f"{name}: {outcome} ({self._took:.0f} s)")
 
-    def _run(
-        self, save: Callable[[Path], Any], folder: Path, copy: Path, more: Sequence[str]
-    ) -> str:
-        """Return the verdict and where the report is, or what went wrong."""
+    def _run(self, save: Callable[[Path], Any], folder: Path, copy: Path, last: bool) -> str:
+        """Return the verdict and where the report is, or what went wrong.
+
+        On the way it is not stated what was trained on: not all was yet, so silence shows nothing.
+        """
         foreign.check(folder)
         writing.remove_folder(copy)
         writing.make_folder(copy.parent, private=True)
         writing.make_folder(copy, private=True)
         save(copy / "model")
         self.tokenizer.save_pretrained(copy / "model")
-        rows = None if self._bearing is None else copy / "training.jsonl"
+        rows = copy / "training.jsonl" if last and self._bearing is not None else None
         if rows is not None and self._bearing is not None:
             writing.write_atomically(rows, "".join(map(_line, self._bearing)), private=True)
         words = [sys.executable, "-P", "-m", "audit", "run", "--defense", self._defense(rows)]
@@ -261,7 +285,8 @@ class AuditCallback(TrainerCallback):
         words += ["--model", str(copy / "model"), "--secrets", str(self.manifest)]
         words += [] if self.corpus is None else ["--corpus", str(self.corpus)]
         words += ["--output", str(folder), "--format", ",".join(self.formats)]
-        words += ["--device", self.device, "--workers", "1", *more]
+        words += ["--device", self.device, "--workers", "1"]
+        words += [] if last else ["--no-references"]
         words += ["--looks", str(self._looks)] if self._looks > 1 else []
         ran = subprocess.run(
             words,

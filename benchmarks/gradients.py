@@ -31,6 +31,7 @@ from torch import Tensor
 from audit.models.lstm import Architecture, untrained
 from audit.models.training.per_example_gradients import (
     Batch,
+    Block,
     Clipped,
     clip_factors,
     clipped_gradients,
@@ -66,7 +67,7 @@ def batch_of(size: Size) -> Batch:
     drawn = torch.multinomial(shares, size.examples * (size.tokens + 1), True, generator=stream)
     rows = drawn.view(size.examples, -1)
     weights = torch.full((size.examples, size.tokens), 1 / size.tokens)
-    return Batch(rows[:, :-1].contiguous(), rows[:, 1:].contiguous(), weights, 1)
+    return Batch((Block(rows[:, :-1].contiguous(), rows[:, 1:].contiguous(), weights, 1),))
 
 
 # models: all start from seed 0, in evaluation mode, without dropout
@@ -130,7 +131,7 @@ Engine = Callable[[Any], Callable[[Batch], Clipped | None]]
 
 def non_private(model: Any) -> Callable[[Batch], None]:
     def gradients(batch: Batch) -> None:
-        total: Any = loss(model, batch).sum()
+        total: Any = loss(model, batch.blocks[0]).sum()
         total.backward()
 
     return gradients
@@ -144,7 +145,7 @@ def opacus_hooks(model: Any) -> Callable[[Batch], Clipped]:
     parameters: list[Any] = trainable(model)
 
     def gradients(batch: Batch) -> Clipped:
-        losses: Any = loss(wrapped, batch)
+        losses: Any = loss(wrapped, batch.blocks[0])
         losses.sum().backward()
         each = [parameter.grad_sample for parameter in parameters]
         norms = torch.stack([g.flatten(1).norm(dim=1) for g in each]).norm(dim=0)
@@ -169,7 +170,7 @@ def opacus_ghost(model: Any) -> Callable[[Batch], Clipped]:
     forgets: Any = torch.optim.SGD(parameters, lr=0.0)  # between its two backward passes
 
     def gradients(batch: Batch) -> Clipped:
-        losses = loss(wrapped, batch)
+        losses = loss(wrapped, batch.blocks[0])
         DPTensorFastGradientClipping(wrapped, forgets, losses, "sum").backward()
         sums = [p.grad for p in parameters if p.grad is not None]
         return Clipped(sums, wrapped.per_sample_gradient_norms, losses.detach())

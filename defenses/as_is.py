@@ -19,7 +19,7 @@ from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, SHARE, UNSAID, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, SHARE, UNSAID, at_least, one_of
 from audit.core.training import FineTuning, Trained, Training
 from audit.models import external_model, external_texts
 from audit.models.causal import CausalLM
@@ -96,7 +96,7 @@ class AsIs(Defense):
     external = True
 
     def __post_init__(self) -> None:
-        check_fields("as_is", self)
+        super().__post_init__()
         if 0 < self.words < FEWEST_WORDS:
             raise UsageError(
                 f"as_is: words is {self.words}; with fewer than {FEWEST_WORDS} answers no sentence "

@@ -20,7 +20,7 @@ from audit.core.model import ModelFolder
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.core.randomness import derived_seed
 from audit.core.release import Journal, Release
-from audit.core.rules import VISIBLE, check_fields
+from audit.core.rules import VISIBLE
 from audit.core.spans import merged
 from audit.core.training import FineTuning, Trained, Training
 from audit.policies.list import Listed
@@ -35,9 +35,6 @@ class Blacklist(Defense):
     """
 
     mask: Annotated[str, VISIBLE] = "_"
-
-    def __post_init__(self) -> None:
-        check_fields("blacklist", self)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -70,7 +67,7 @@ class Blacklist(Defense):
 
 @dataclass(frozen=True)
 class BlacklistRelease(Release):
-    """A service that masks listed values in what it generates.
+    """A service that masks listed values in what it generates; `none` is it without the mask.
 
     best: as of a ModelRelease: its utility is that of the best step, as of the model without it.
     """
@@ -97,12 +94,6 @@ class BlacklistRelease(Release):
             return None
         model, share = self.best
         return replace(self, model=model, best=None), share
-
-    def unprotected(self) -> Release | None:
-        return None  # `none` is the same model
-
-    def neighbour(self, unit: int) -> Release | None:
-        return None
 
 
 @dataclass(frozen=True)

@@ -17,32 +17,19 @@ from typing import Annotated
 import torch
 
 from audit.core.corpus import Corpus
-from audit.core.defense import Defense
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee
 from audit.core.layers import ALL, LAYERS
 from audit.core.ledger import round_up
-from audit.core.model import ModelFolder
 from audit.core.predictor import Access
-from audit.core.release import Release
-from audit.core.rules import (
-    POSITIVE,
-    SHARE,
-    UNSAID,
-    Rule,
-    at_least,
-    broken,
-    check_fields,
-    one_of,
-)
+from audit.core.rules import POSITIVE, SHARE, UNSAID, Rule, at_least, broken, one_of
 from audit.core.terms import Relation
-from audit.core.training import FineTuning, Trained, Training
 from defenses.ensembles import (
     ONE_TOKEN,
     ORDER,
     Constant,
+    EnsembleDefense,
     Filter,
     Mixed,
-    ensemble_release,
     even_share,
     hashed_parts,
 )
@@ -57,7 +44,7 @@ _MULTIPLE = Rule("at least 1 and finite", lambda multiple: 1 <= multiple < math.
 
 
 @dataclass(frozen=True)
-class CappedSubMix(Defense):
+class CappedSubMix(EnsembleDefense):
     """Mixes models of k disjoint parts into the public model, each within a constant charge.
 
     epsilon: ε of a session in nats of D_α, per part under emptied; above 0.
@@ -86,7 +73,7 @@ class CappedSubMix(Defense):
     multiple: Annotated[float, _MULTIPLE] = field(default=1.0, metadata=UNSAID)
 
     def __post_init__(self) -> None:
-        check_fields("capped_submix", self)
+        super().__post_init__()
         if self.multiple > self.budget:
             words = f"at most budget, {self.budget}: no query may cost a part more than ε"
             raise broken("capped_submix", "multiple", self.multiple, words)
@@ -105,28 +92,21 @@ class CappedSubMix(Defense):
             return Constant(most, self.budget)
         return Filter(self.epsilon, self.budget, most)
 
-    def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
-    ) -> Sequence[Training]:
-        return hashed_parts("capped_submix", self, corpus, model, recipe, seed)
+    def parts(self, corpus: Corpus, seed: int) -> Sequence[Sequence[str]]:
+        return hashed_parts(self.k, corpus, seed)
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        mechanism, account = self.mechanism, self.account
+    @property
+    def guarantee(self) -> Guarantee:
         alone = self.multiple > 1
-        return ensemble_release(
-            self,
-            mechanism,
-            account,
-            public,
-            trained,
+        return self.per_part(
             relation=Relation.EMPTIED,
             theorem=self._theorem,
             conditions=(
                 EMPTIED,
                 *self._per_user,
                 f"a part's model has at most the weight w = {self.weight:g}, so f = "
-                f"{mechanism.caps.floor:.6g}; its weight depends on its own model and the public "
-                "one alone" + (", and on what is left on its own account" if alone else ""),
+                f"{self.mechanism.caps.floor:.6g}; its weight depends on its own model and the "
+                "public one alone" + (", and on what is left on its own account" if alone else ""),
                 READ_ALONE if alone else READ_ALIKE,
                 ONE_TOKEN,
             ),

@@ -17,15 +17,13 @@ from audit.accounting import Mechanism, banded
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee, default_delta
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
-from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, PROBABILITY, at_least, one_of
 from audit.core.terms import Relation, Unit
-from audit.core.training import FineTuning, Trained, Training, owners
-from audit.models.training.dp_sgd import PrivateRecipe
+from audit.core.training import FineTuning, Training, owners
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from defenses.training import checks, noisy_sums
 
 RELATION = Relation.ADD_OR_REMOVE
@@ -67,7 +65,7 @@ class DPFTRL(Defense):
     noise: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
-        check_fields("dp_ftrl", self)
+        super().__post_init__()
         checks.check_noise("dp_ftrl", self.epsilon, self.noise_multiplier)
 
     def trainings(
@@ -96,8 +94,9 @@ class DPFTRL(Defense):
                 f"{drawn.steps} steps allow {most}; lower bands or batch"
             )
         rate = self.learning_rate or noisy_sums.FASTER * recipe.learning_rate
-        plain = noisy_sums.without_noise(self, drawn, rate, recipe)
-        delta = noisy_sums.delta_of(self.delta, users)
+        clip = Noise(0.0, self.clip, self.noise)
+        plain = noisy_sums.without_noise(clip, self.optimizer, drawn, rate, recipe)
+        delta = self.delta or default_delta(users)
         if self.bands is not None or self.noise_multiplier is not None:
             return self._with(plain, self.bands or 1, delta)
         return self._best(plain, min(most, MOST[self.optimizer]), delta)
@@ -116,10 +115,6 @@ class DPFTRL(Defense):
         method = replace(plain, bands=banded.square_root(bands), sampling_probability=q)
         return noisy_sums.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION)
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        (only,) = trained
-        return ModelRelease(only.model, self.promised([only.training]))
-
     def promised(self, trainings: Sequence[Training]) -> Guarantee:
         (only,) = trainings
         method = only.method
@@ -128,7 +123,7 @@ class DPFTRL(Defense):
             Mechanism(method.releases, RELATION),
             population=method.population,
             unit=Unit.USER,
-            delta=noisy_sums.delta_of(self.delta, method.population),
+            delta=self.delta or default_delta(method.population),
             theorem=_theorem(len(method.bands)),
             source=self.noise,
             conditions=(*_correlation(method), *noisy_sums.PROTECTED[Unit.USER]),

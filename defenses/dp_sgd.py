@@ -16,16 +16,14 @@ from audit.accounting.calibration import LARGEST, LEAST
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee, default_delta
 from audit.core.layers import LAYERS
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
-from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, PROBABILITY, at_least, one_of
 from audit.core.terms import Relation, Unit
-from audit.core.training import FineTuning, Trained, Training, owners
-from audit.models.training.dp_sgd import PrivateRecipe, Units
+from audit.core.training import FineTuning, Training, owners
+from audit.models.training.dp_sgd import Noise, PrivateRecipe, Units
 from defenses.training import checks, noisy_sums, phrases, pseudo_sentences
 
 RELATION = Relation.ADD_OR_REMOVE
@@ -80,7 +78,7 @@ class DPSGD(Defense):
     pseudo: bool = False
 
     def __post_init__(self) -> None:
-        check_fields("dp_sgd", self)
+        super().__post_init__()
         given = self.noise_multiplier
         checks.check_noise("dp_sgd", self.epsilon, given, average=self.phrase_epsilon)
         phrases.check("dp_sgd", self.phrases, self.phrase_epsilon)
@@ -100,10 +98,13 @@ class DPSGD(Defense):
         texts = tuple(record.text for record in records)
         held = owners(records, self.unit if self.sampling == "unit" else Unit.RECORD)
         method = self._method(corpus, recipe)
-        delta = noisy_sums.delta_of(self.delta, units)
+        delta = self.delta or default_delta(units)
         sigma = self.noise_multiplier
         if self.phrase_epsilon is not None:
-            sigma = self._sigma_for_phrases(method, held, texts, delta)
+            assert self.phrases is not None
+            counts = tuple(sorted(phrases.counts("dp_sgd", self.phrases, held, texts)))
+            steps, q = method.steps, method.sampling_probability
+            sigma = _averaged(self.phrase_epsilon, counts, steps, q, delta)
         return [
             Training(
                 "dp_sgd",
@@ -128,20 +129,13 @@ class DPSGD(Defense):
         examples = min(corpus.population.records, self.per_user * units) if by_record else units
         drawn = noisy_sums.sampling("dp_sgd", examples, self.batch, self.epochs)
         rate = self.learning_rate or noisy_sums.FASTER * recipe.learning_rate
+        clip = Noise(0.0, self.clip, self.noise)
         return replace(
-            noisy_sums.without_noise(self, drawn, rate, recipe),
+            noisy_sums.without_noise(clip, self.optimizer, drawn, rate, recipe),
             layers=self.layers,
             lora=self.lora,
             units=Units(units, self.per_user) if by_record else None,
         )
-
-    def _sigma_for_phrases(
-        self, method: PrivateRecipe, owners: Sequence[str], texts: Sequence[str], delta: float
-    ) -> float:
-        assert self.phrases is not None and self.phrase_epsilon is not None
-        counts = phrases.counts("dp_sgd", self.phrases, owners, texts)
-        steps, q = method.steps, method.sampling_probability
-        return _averaged(self.phrase_epsilon, tuple(sorted(counts)), steps, q, delta)
 
     def _check_model(self, model: ModelFolder) -> None:
         """Raise UsageError for layers or adapters that the model does not have."""
@@ -153,10 +147,6 @@ class DPSGD(Defense):
             )
         checks.check_layers("dp_sgd", self.layers, model, "layers")
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        (only,) = trained
-        return ModelRelease(only.model, self.promised([only.training]))
-
     def promised(self, trainings: Sequence[Training]) -> Guarantee:
         (only,) = trainings
         method = only.method
@@ -164,7 +154,7 @@ class DPSGD(Defense):
         units, conditions = method.population, noisy_sums.PROTECTED[self.unit]
         if method.units is not None:
             units, conditions = method.units.number, _by_record(method.units, method.population)
-        delta = noisy_sums.delta_of(self.delta, units)
+        delta = self.delta or default_delta(units)
         return noisy_sums.promised(
             Mechanism(method.releases, RELATION),
             population=units,

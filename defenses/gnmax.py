@@ -13,32 +13,19 @@ from typing import Annotated
 
 import torch
 
-from audit.core.corpus import Corpus
-from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee
 from audit.core.layers import ALL, LAYERS
-from audit.core.model import ModelFolder
 from audit.core.predictor import Access
-from audit.core.release import Release
-from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, at_least, one_of
 from audit.core.terms import Relation
-from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import (
-    ORDER,
-    ByData,
-    Constant,
-    Mixed,
-    ensemble_release,
-    even_parts,
-    even_share,
-)
-from defenses.ensembles.mechanisms import local_votes, votes
+from defenses.ensembles import ORDER, ByData, Constant, EnsembleDefense, Mixed, even_share
+from defenses.ensembles.mechanisms import votes
 from defenses.training import checks
 
 
 @dataclass(frozen=True)
-class GNMax(Defense):
+class GNMax(EnsembleDefense):
     """Lets models of k disjoint parts vote for each token, and releases the noised winner.
 
     epsilon: ε of a session in nats of D_α, per part under replace; above 0, or none with
@@ -68,7 +55,7 @@ class GNMax(Defense):
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
-        check_fields("gnmax", self)
+        super().__post_init__()
         if self.charge == "worst":
             checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)
         elif self.epsilon is None or self.noise_multiplier is None:
@@ -99,19 +86,10 @@ class GNMax(Defense):
         assert self.epsilon is not None
         return ByData(self.epsilon, self.budget, worst)
 
-    def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
-    ) -> Sequence[Training]:
-        return even_parts("gnmax", self, corpus, model, recipe, seed)
-
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+    @property
+    def guarantee(self) -> Guarantee:
         by_data = self.charge == "data"
-        return ensemble_release(
-            self,
-            self.mechanism,
-            self.account,
-            public,
-            trained,
+        return self.per_part(
             relation=Relation.REPLACE,
             also=() if by_data else (Relation.REMOVED,),
             theorem=_BY_DATA if by_data else _WORST,
@@ -153,6 +131,6 @@ class NoisyVotes:
         counts = votes.votes(log_pmfs)
         return Mixed(
             votes.winning(counts, self.sigma),
-            costs=local_votes.divergences(log_pmfs, self.sigma, self.alpha),
+            costs=votes.divergences(log_pmfs, self.sigma, self.alpha),
             log_caps=votes.log_caps(counts, self.sigma),
         )

@@ -15,20 +15,16 @@ from typing import Annotated
 
 from audit.accounting.renyi import least_epsilon
 from audit.core.corpus import Corpus
-from audit.core.defense import Defense
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee
 from audit.core.layers import ALL, LAYERS
 from audit.core.ledger import round_up
-from audit.core.model import ModelFolder
-from audit.core.release import Release
-from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, at_least, one_of
 from audit.core.terms import Relation
-from audit.core.training import FineTuning, Trained, Training
 from defenses.ensembles import (
     ONE_TOKEN,
     ORDER,
     Constant,
-    ensemble_release,
+    EnsembleDefense,
     even_share,
     hashed_parts,
 )
@@ -40,7 +36,7 @@ _REACH = 1e4  # largest order of that conversion, less 1
 
 
 @dataclass(frozen=True)
-class InvisibleInk(Defense):
+class InvisibleInk(EnsembleDefense):
     """Adds to the public model's logits the mean of the parts' clipped changes of them.
 
     epsilon: ε of a session in nats of D_α, per part under emptied; above 0.
@@ -61,29 +57,22 @@ class InvisibleInk(Defense):
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
-    def __post_init__(self) -> None:
-        check_fields("invisible_ink", self)
-
     @property
     def mechanism(self) -> ClippedLogits:
         """Find the widest clip C with which B queries cost at most ε."""
         charge = even_share(self.epsilon, self.budget)
         return ClippedLogits(self.k * math.sqrt(2 * charge / self.alpha), self.alpha, self.k)
 
-    def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
-    ) -> Sequence[Training]:
-        return hashed_parts("invisible_ink", self, corpus, model, recipe, seed)
+    @property
+    def account(self) -> Constant:
+        return Constant(self.mechanism.divergence, self.budget)
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        mechanism = self.mechanism
-        account = Constant(mechanism.divergence, self.budget)
-        return ensemble_release(
-            self,
-            mechanism,
-            account,
-            public,
-            trained,
+    def parts(self, corpus: Corpus, seed: int) -> Sequence[Sequence[str]]:
+        return hashed_parts(self.k, corpus, seed)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.per_part(
             relation=Relation.EMPTIED,
             theorem="InvisibleInk (arXiv 2507.02974, Theorem 2), references are the parts' models: "
             "emptying a part moves every logit by at most C/k, so a sampled token is "
@@ -93,8 +82,8 @@ class InvisibleInk(Defense):
                 self._per_user,
                 FIXED_USERS,
                 f"each logit is moved by the mean of the parts' changes, each change clipped to "
-                f"[−C, C] with C = {mechanism.bound:.6g}; C and the settings it follows from are "
-                "fixed before private data is seen",
+                f"[−C, C] with C = {self.mechanism.bound:.6g}; C and the settings it follows from "
+                "are fixed before private data is seen",
                 READ_ALIKE,
                 ONE_TOKEN,
             ),

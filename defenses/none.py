@@ -16,7 +16,7 @@ from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
-from audit.core.rules import UNSAID, at_least, check_fields, one_of
+from audit.core.rules import UNSAID, at_least, one_of
 from audit.core.training import FineTuning, Trained, Training
 from defenses.training import near_duplicates
 
@@ -32,9 +32,6 @@ class Undefended(Defense):
 
     dedup: Annotated[str | None, one_of("near")] = field(default=None, metadata=UNSAID)
     epochs: Annotated[int | None, at_least(1)] = field(default=None, metadata=UNSAID)
-
-    def __post_init__(self) -> None:
-        check_fields("none", self)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

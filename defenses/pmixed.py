@@ -12,31 +12,18 @@ from typing import Annotated
 
 import torch
 
-from audit.core.corpus import Corpus
-from audit.core.defense import Defense
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee
 from audit.core.layers import ALL, LAYERS
-from audit.core.model import ModelFolder
 from audit.core.predictor import Access
-from audit.core.release import Release
-from audit.core.rules import POSITIVE, SHARE, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, SHARE, at_least, one_of
 from audit.core.terms import Relation
-from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import (
-    ONE_TOKEN,
-    ORDER,
-    Constant,
-    Mixed,
-    ensemble_release,
-    even_parts,
-    even_share,
-)
+from defenses.ensembles import ONE_TOKEN, ORDER, Constant, EnsembleDefense, Mixed, even_share
 from defenses.ensembles.mechanisms import coins
 from defenses.ensembles.mechanisms.mixing import clip
 
 
 @dataclass(frozen=True)
-class PMixed(Defense):
+class PMixed(EnsembleDefense):
     """Clips models of k disjoint parts to the public model, and averages a random subset a query.
 
     epsilon: ε of a session in nats of D_α, per part under removed; above 0.
@@ -59,9 +46,6 @@ class PMixed(Defense):
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
-    def __post_init__(self) -> None:
-        check_fields("pmixed", self)
-
     @property
     def mechanism(self) -> ClippedMean:
         """Find the widest band in which B queries cost at most ε."""
@@ -70,21 +54,15 @@ class PMixed(Defense):
         bound = coins.bound_for(share, coin, self.k, self.alpha)
         return ClippedMean(bound, coin, self.alpha, self.k)
 
-    def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
-    ) -> Sequence[Training]:
-        return even_parts("pmixed", self, corpus, model, recipe, seed)
+    @property
+    def account(self) -> Constant:
+        return Constant(self.mechanism.divergence, self.budget)
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+    @property
+    def guarantee(self) -> Guarantee:
         mechanism = self.mechanism
         replaced = coins.replaced(mechanism.bound, mechanism.coin, self.k, self.alpha)
-        account = Constant(mechanism.divergence, self.budget)
-        return ensemble_release(
-            self,
-            mechanism,
-            account,
-            public,
-            trained,
+        return self.per_part(
             relation=Relation.REMOVED,
             theorem="PMixed (after arXiv 2403.15638), derived: the largest D_α that members within "
             "the band can have, over the coins, B queries composed",
@@ -120,6 +98,5 @@ class ClippedMean:
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
         """Compute log of the token's pmf over the coins, (n, V); the last model is public."""
-        members, public = log_pmfs[:, :-1], log_pmfs[:, -1]
-        near = clip(members[:, :, None], public, self.bound)[:, :, 0]
-        return Mixed(coins.joined(near, public, self.coin))
+        near = clip(log_pmfs[:, :-1], log_pmfs[:, -1:], self.bound)
+        return Mixed(coins.joined(near, log_pmfs[:, -1], self.coin))

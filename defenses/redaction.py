@@ -16,7 +16,7 @@ from audit.core.guarantee import no_guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
-from audit.core.rules import VISIBLE, check_fields
+from audit.core.rules import VISIBLE
 from audit.core.training import FineTuning, Trained, Training
 from defenses.training.redacting import check_marks, redacting
 
@@ -29,9 +29,6 @@ class Redaction(Defense):
     """
 
     mask: Annotated[str, VISIBLE] = "_"
-
-    def __post_init__(self) -> None:
-        check_fields("redaction", self)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

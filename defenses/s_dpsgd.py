@@ -21,15 +21,13 @@ from audit.accounting import Gaussians, Mechanism, Term, moments
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee, default_delta
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
-from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, PROBABILITY, VISIBLE, check_fields, one_of
+from audit.core.rules import POSITIVE, PROBABILITY, VISIBLE, one_of
 from audit.core.spans import merged
 from audit.core.terms import Relation, Unit
-from audit.core.training import FineTuning, Trained, Training, owners
+from audit.core.training import FineTuning, Training, owners
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
@@ -83,7 +81,7 @@ class SDPSGD(Defense):
     noise: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
-        check_fields("s_dpsgd", self)
+        super().__post_init__()
         checks.check_noise("s_dpsgd", self.epsilon, self.noise_multiplier)
 
     def trainings(
@@ -97,7 +95,7 @@ class SDPSGD(Defense):
         if kind == "twice":
             before = redacting("s_dpsgd", corpus, recipe, self.mask, seed)
         most = max(len(merged(record.private)) for record in records)
-        delta = noisy_sums.delta_of(self.delta, drawn.population)
+        delta = self.delta or default_delta(drawn.population)
         method = self._method(kind, drawn, recipe, most)
         return [
             Training(
@@ -133,7 +131,7 @@ class SDPSGD(Defense):
         rate = self.learning_rate or recipe.learning_rate
         q, steps, population = drawn.probability, drawn.steps, drawn.population
         if kind == "twice":
-            return noisy_sums.without_noise(self, drawn, rate, recipe)
+            return noisy_sums.without_noise(noise, self.optimizer, drawn, rate, recipe)
         if kind == "independent":
             return SelectiveRecipe(
                 noise=noise,
@@ -160,15 +158,11 @@ class SDPSGD(Defense):
             max_length=recipe.max_length,
         )
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        (only,) = trained
-        return ModelRelease(only.model, self.promised([only.training]))
-
     def promised(self, trainings: Sequence[Training]) -> Guarantee:
         (only,) = trainings
         method = only.method
         assert isinstance(method, PrivateRecipe | SelectiveRecipe | AlternatingRecipe)
-        delta = noisy_sums.delta_of(self.delta, method.population)
+        delta = self.delta or default_delta(method.population)
         how, neighbours = _theorem(method)
         published = Mechanism((_published(method),), Relation.ADD_OR_REMOVE)
         return noisy_sums.promised(

@@ -16,20 +16,17 @@ from audit.accounting import distribution
 from audit.core.corpus import Corpus, Record
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee, no_guarantee
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee, default_delta, no_guarantee
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
-from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, PROBABILITY, at_least, broken, check_fields, one_of
-from audit.core.training import FineTuning, Trained, Training
+from audit.core.rules import POSITIVE, PROBABILITY, at_least, broken, one_of
+from audit.core.training import FineTuning, Training
 from audit.models.seqpate.pseudo_data import PseudoData, PublicPrefixes, StudentText
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
 from defenses.training import (
     checks,
-    noisy_sums,
     partition,
     phrases,
     pseudo_sentences,
@@ -133,7 +130,7 @@ class SeqPATE(Defense):
         return replace(self, answers="noise"), exact
 
     def __post_init__(self) -> None:
-        check_fields("seqpate", self)
+        super().__post_init__()
         checks.check_noise("seqpate", self.epsilon, self.sigma, "sigma", self.phrase_epsilon)
         phrases.check("seqpate", self.phrases, self.phrase_epsilon)
         if self.rounds > self.queries:
@@ -193,7 +190,7 @@ class SeqPATE(Defense):
     def _distillation(
         self, users: int, recipe: FineTuning, teachers: Sequence[Training]
     ) -> Distillation:
-        pseudo, delta = self.pseudo, noisy_sums.delta_of(self.delta, users)
+        pseudo, delta = self.pseudo, self.delta or default_delta(users)
         scale = self._scale(delta, teachers)
         tuning = replace(
             recipe,
@@ -241,10 +238,6 @@ class SeqPATE(Defense):
             for m, own in enumerate(heard)
         )
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        (student,) = trained
-        return ModelRelease(student.model, self.promised([student.training]))
-
     def promised(self, trainings: Sequence[Training]) -> Guarantee:
         (student,) = trainings
         method, teachers = student.method, student.teachers
@@ -255,7 +248,7 @@ class SeqPATE(Defense):
             return public_text.NEVER_READ
         if self.answers == "exact":
             return no_guarantee("a control: the teachers' answers have no noise")
-        delta = noisy_sums.delta_of(self.delta, method.population)
+        delta = self.delta or default_delta(method.population)
         heard = [(owner, m) for m, teacher in enumerate(teachers) for owner in teacher.owners]
         return replace(
             teacher_answers.promised(method, delta, self.spread, self.phrase_epsilon),

@@ -10,24 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-import numpy as np
-
 from audit.core.corpus import Corpus
-from audit.core.defense import Defense
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel, Tempered
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
-from audit.core.randomness import derived_seed, stream
-from audit.core.release import Release
-from audit.core.rules import POSITIVE, Rule, at_least, check_fields, one_of
+from audit.core.randomness import derived_seed
+from audit.core.rules import POSITIVE, Rule, at_least, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import ONE_TOKEN, ORDER, ByData, EnsembleRelease
+from defenses.ensembles import ONE_TOKEN, ORDER, ByData, EnsembleDefense, EnsembleRelease
 from defenses.ensembles.mechanisms.mixing import Mixing
-from defenses.ensembles.parts import texts_by_user
+from defenses.ensembles.parts import even_users
 from defenses.ensembles.promise import each_session, randomness
-from defenses.training.checks import check_layers
 
 _NAMED = {"paper": 1.0, "small": 16.0}  # β is ε/B divided by this
 _BETA = Rule(
@@ -37,7 +32,7 @@ _BETA = Rule(
 
 
 @dataclass(frozen=True)
-class SubMix(Defense):
+class SubMix(EnsembleDefense):
     """Mixes the predictions of an ensemble on k disjoint parts with the public model's.
 
     epsilon: privacy budget ε of every part and session, in nats of D_α, under removed; above 0.
@@ -66,9 +61,6 @@ class SubMix(Defense):
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
-    def __post_init__(self) -> None:
-        check_fields("submix", self)
-
     @property
     def leakage(self) -> float:
         """Return β in nats. "paper" is that of Appendix B.1.
@@ -80,37 +72,39 @@ class SubMix(Defense):
             return self.epsilon / self.budget / _NAMED[self.beta]
         return self.beta
 
+    @property
+    def mechanism(self) -> Mixing:
+        return Mixing(self.alpha, self.leakage, self.clip, self.temperature)
+
+    @property
+    def account(self) -> ByData:
+        return ByData(self.epsilon, self.budget, share=0.0, room=0.0)  # its charges are exact
+
+    def parts(self, corpus: Corpus, seed: int) -> Sequence[Sequence[str]]:
+        """Run Algorithm 1: deal the users to k parts at random, and halve each part."""
+        users = even_users(self.name, self.k, corpus, seed)
+        halves = (half for part in users for half in (part[0::2], part[1::2]))
+        return [[text for user in half for text in user] for half in halves]
+
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """Run Algorithm 1: partitions the users at random into k parts and halves each part."""
-        check_layers("submix", self.train, model)
-        texts = texts_by_user("submix", self.k, corpus)
-        drawn = halves(tuple(texts), self.k, stream(seed, "submix", "partition"))
         return tuple(
-            Training(
+            replace(
+                member,
                 label=f"submix part {i // 2 + 1}/{self.k}, half {i % 2 + 1}",
-                texts=tuple(text for user in half for text in texts[user]),
-                method=recipe if self.train == ALL else replace(recipe, layers=self.train),
                 seed=derived_seed(seed, "submix", "member", i),
             )
-            for i, half in enumerate(drawn)
+            for i, member in enumerate(super().trainings(corpus, model, recipe, seed))
         )
 
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        return EnsembleRelease(
-            Mixing(self.alpha, self.leakage, self.clip, self.temperature),
-            ByData(self.epsilon, self.budget, share=0.0, room=0.0),  # its charges are exact
-            public,
-            tuple(each.model for each in trained),
-            self._promise,
-            self.source,
-            each=2,
-            after_stop=Tempered(public, self.temperature),
-        )
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> EnsembleRelease:
+        """Serve two models a part, and the tempered public model after STOP."""
+        after = Tempered(public, self.temperature)
+        return replace(super().release(public, trained), each=2, after_stop=after)
 
     @property
-    def _promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         conditions = [
             "holds for this data set, this partition of the users and the STOP of this run",
             "when the run without a part would have stopped is not charged; the published "
@@ -137,10 +131,3 @@ class SubMix(Defense):
             "divergences of the answered queries sum to at most ε",
             conditions=tuple(conditions),
         )
-
-
-def halves(users: Sequence[str], k: int, generator: np.random.Generator) -> list[list[str]]:
-    """Split users into 2k lists of nearly equal size: the halves of part 1, of part 2, …"""
-    shuffled = [users[int(i)] for i in generator.permutation(len(users))]
-    parts = [shuffled[i::k] for i in range(k)]
-    return [half for part in parts for half in (part[0::2], part[1::2])]

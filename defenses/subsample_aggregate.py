@@ -12,31 +12,19 @@ from typing import Annotated
 
 import torch
 
-from audit.core.corpus import Corpus
-from audit.core.defense import Defense
 from audit.core.ensemble import log_mean
-from audit.core.language_model import LanguageModel
+from audit.core.guarantee import Guarantee
 from audit.core.law import LaplaceNoise, Law
 from audit.core.layers import ALL, LAYERS
-from audit.core.model import ModelFolder
 from audit.core.predictor import Access
-from audit.core.release import Release
-from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, at_least, one_of
 from audit.core.terms import Relation
-from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import (
-    ORDER,
-    Constant,
-    Mixed,
-    ensemble_release,
-    even_parts,
-    even_share,
-)
+from defenses.ensembles import ORDER, Constant, EnsembleDefense, Mixed, even_share
 from defenses.ensembles.mechanisms import laplace
 
 
 @dataclass(frozen=True)
-class SubsampleAggregate(Defense):
+class SubsampleAggregate(EnsembleDefense):
     """Averages the predictions of models of k disjoint parts, with fresh noise for every query.
 
     epsilon: ε of a session in nats of D_α, per part under replace and removed; above 0.
@@ -59,33 +47,29 @@ class SubsampleAggregate(Defense):
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
-    def __post_init__(self) -> None:
-        check_fields("subsample_aggregate", self)
-
-    def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
-    ) -> Sequence[Training]:
-        return even_parts("subsample_aggregate", self, corpus, model, recipe, seed)
-
-    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+    @property
+    def mechanism(self) -> NoisyMean:
+        """Find the least noise with which B queries cost at most ε."""
         scale = laplace.scale_for(even_share(self.epsilon, self.budget), self.k, self.alpha)
-        mechanism = NoisyMean(scale, self.floor * scale, self.alpha, self.k)
-        account = Constant(mechanism.divergence, self.budget)
-        return ensemble_release(
-            self,
-            mechanism,
-            account,
-            public,
-            trained,
+        return NoisyMean(scale, self.floor * scale, self.alpha, self.k)
+
+    @property
+    def account(self) -> Constant:
+        return Constant(self.mechanism.divergence, self.budget)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        mechanism = self.mechanism
+        return self.per_part(
             relation=Relation.REPLACE,
             also=(Relation.REMOVED,),
             theorem="subsample-and-aggregate (arXiv 2201.00971, Appendix B.3) by Laplace noise "
             "(arXiv 1702.07476): 2·D_α(Laplace, shift 1/k) a query, B queries composed",
             conditions=(
                 "the same ε holds when a part is removed and the mean is over the remaining parts",
-                f"Laplace noise of scale {scale:.6g} is added to every token's mean probability, "
-                f"which is raised to at least {self.floor * scale:.6g} and renormalised; the whole "
-                "distribution is released, with fresh noise for each query",
+                f"Laplace noise of scale {mechanism.scale:.6g} is added to every token's mean "
+                f"probability, which is raised to at least {mechanism.floor:.6g} and renormalised; "
+                "the whole distribution is released, with fresh noise for each query",
                 "noise is drawn in float64, not on the real line",
             ),
         )

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
-from audit.core.guarantee import Guarantee
 from audit.core.language_model import Cursor, LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.predictor import Tokenizer, Tokens
 from audit.core.release import ModelRelease, Release
-from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
+from defenses.training.public_text import NEVER_READ
 
-CONSTANT = Guarantee(
-    epsilon=0.0,
-    unit=Unit.USER,
-    relation=Relation.ADD_OR_REMOVE,
-    release="model",
-    basis="worst case",
-    delta=0.0,
-    theorem="the answer does not depend on any data",
-)
+CONSTANT = replace(NEVER_READ, theorem="the answer does not depend on any data", conditions=())
 
 
 @dataclass(frozen=True)

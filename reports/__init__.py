@@ -16,10 +16,11 @@ from audit.gate import files, stored
 from audit.gate.outcome import Outcome
 from audit.results import digests
 from audit.results.schema import Results
-from reports._content import page, sweep
+from reports._content import page
 from reports._content.comparison import TwoRuns
-from reports._content.figure import Figure
+from reports._content.figure import Figures
 from reports._content.page import Page
+from reports._content.releases import inert, shown
 
 __all__ = ["Format", "Report", "TwoRuns"]
 
@@ -44,22 +45,20 @@ class Report:
     @cached_property
     def results(self) -> Results:
         """The results with every string visible, which all that is shown starts from."""
-        return page.inert(self.stored)
+        return inert(self.stored)
 
     @cached_property
     def page(self) -> Page:
         """Content of html and pdf, apart from the figures."""
-        of, gated = self.results, stored.read(self.folder)
-        if of.sweep is None:
-            return page.build(of, gated)
-        return sweep.build(of, of.sweep, gated)
+        of = self.results
+        return page.build(of, shown(of), stored.read(self.folder), of.sweep)
 
     @cached_property
-    def figures(self) -> list[Figure]:
+    def figures(self) -> Figures:
         """The figures that the results have data for."""
         from reports._figures import run  # loads matplotlib, which most formats do without
 
-        return run.of(self.results)
+        return Figures(run.of(self.results))
 
     @cached_property
     def weights(self) -> list[dict[str, str]]:

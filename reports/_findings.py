@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import io
 from dataclasses import dataclass
@@ -12,8 +11,11 @@ from audit.core.errors import UsageError
 from audit.results import words
 from audit.results.schema import Results
 from reports import Report, csv
-from reports._content import page, verdicts, wording
+from reports._content import verdicts, wording
+from reports._content.releases import inert, named
 from reports._content.table import Table
+
+_HEAD = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Leaked", "Claim", "In words"]
 
 
 @dataclass(frozen=True)
@@ -35,44 +37,28 @@ class Findings:
         return sum(len(release.findings) for release in self.results.releases)
 
     def __repr__(self) -> str:
-        table = _table(self.results)
-        rows = [table.head, *table.rows]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(table.head))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
+        return "\n".join(_table(self.results).lines)
 
     def _repr_html_(self) -> str:
-        table = _table(self.results)
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in table.rows
-        )
-        caption = f"<caption>{html.escape(table.caption)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return _table(self.results).markup()
 
 
 def _table(results: Results) -> Table:
     """Make a table of every finding in words, the same as the report's."""
-    clean = page.inert(results)
-    rows = []
-    for release, name in zip(clean.releases, page.labels(clean.releases), strict=True):
-        for f in release.findings:
-            twins = f.control
-            rows.append(
-                [
-                    name,
-                    wording.spelled(f.attack),
-                    wording.metric(f.attack, f.metric),
-                    verdicts.measured(f),
-                    "none" if twins is None else words.measured(twins.value, twins.ci, f.unit),
-                    words.integer(f.n),
-                    str(f.leaked),
-                    str(f.claim),
-                    f"{f.sentence} {f.claim_sentence}".strip(),
-                ]
-            )
-    head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Leaked", "Claim", "In words"]
-    return Table(wording.sentences(" ".join(clean.headline), 700), head, rows)
+    clean = inert(results)
+    rows = [
+        [
+            one.name,
+            wording.spelled(f.attack),
+            wording.metric(f.attack, f.metric),
+            verdicts.measured(f),
+            wording.beside(f.control, f.unit),
+            words.integer(f.n),
+            str(f.leaked),
+            str(f.claim),
+            f"{f.sentence} {f.claim_sentence}".strip(),
+        ]
+        for one in named(clean.releases)
+        for f in one.release.findings
+    ]
+    return Table(wording.sentences(" ".join(clean.headline), 700), _HEAD, rows)

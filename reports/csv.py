@@ -6,17 +6,18 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
+from audit.results.measurement import Strict
+from audit.results.schema import FindingResult, ReleaseResult, Results
 from reports import Format, Report
-from reports._content import sweep_rows
+from reports._content.releases import seeds_of, setting_labels, settings
 
-FILENAME = "findings.csv"
+FILENAME, SWEEP = "findings.csv", "sweep.csv"
 _FORMULA = tuple("=+-@\t\r＝＋－＠")
-_COLUMNS = (
+_FINDINGS = (
     "plan_hash", "corpus", "defense", "parameters", "seed", "reference", "role",
     "claimed_epsilon", "claimed_delta", "claimed_alpha", "claimed_unit", "claimed_relation",
     "claimed_release", "claimed_basis", "attack", "metric", "access", "unit", "value",
@@ -31,12 +32,14 @@ _COLUMNS = (
     "power_smallest_rate", "power_detectable_rate", "power_largest_epsilon",
     "stronger_than_release", "leaked", "sentence", "claim", "claim_sentence",
 )  # fmt: skip
+_MEASURES = (
+    "plan_hash", "corpus", "defense", "setting", "parameters", "seed", "seeds", "reference", "role",
+    "epsilon", "claimed_epsilon", "claimed_delta", "claimed_alpha", "claimed_unit",
+    "claimed_relation", "claimed_basis", "attack", "metric", "unit", "value", "ci_low",
+    "ci_high", "confidence", "k", "n", "method", "epsilon_lower", "leaked", "claim",
+    "stronger_than_release",
+)  # fmt: skip
 _CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "release", "basis")
-_LOWER = ("method", "hypothesis", "unit", "relation", "delta", "confidence",
-          "m", "rank", "space", "n")  # fmt: skip
-_TEST = ("mechanism", "m", "r", "v", "p_value")
-_CHARGES = ("queries", "exceeded", "p_value")
-_POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
 @dataclass(frozen=True)
@@ -45,60 +48,76 @@ class Csv(Format):
 
     def files(self, report: Report) -> dict[str, bytes]:
         results = report.results
-        found = [
-            _row(results, release, f) for release in results.releases for f in release.findings
-        ]
-        tables = {FILENAME: _table(_COLUMNS, found)}
+        found = (
+            _of_release(results, release) | {"seed": release.seed} | _of_finding(finding)
+            for release in results.releases
+            for finding in release.findings
+        )
+        tables = {FILENAME: table(_FINDINGS, found)}
         if results.sweep is not None:
-            tables[sweep_rows.FILENAME] = _table(sweep_rows.COLUMNS, sweep_rows.rows(results))
+            tables[SWEEP] = table(_MEASURES, _measures(results))
         return tables
 
 
-def _table(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> bytes:
+def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Write these columns of the rows; a row without one has an empty cell."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([_cell(row[column]) for column in columns])
+        writer.writerow([_cell(row.get(column)) for column in columns])
     return file.getvalue().encode("utf-8")
 
 
-def _row(results: Results, release: ReleaseResult, finding: FindingResult) -> dict[str, Any]:
-    lower = finding.epsilon_lower
-    row: dict[str, Any] = {
+def _measures(results: Results) -> Iterator[dict[str, Any]]:
+    """Make a row for each measure of each seed, then of all seeds together, which name no seed."""
+    each, together = results.releases, settings(results)
+    seeds = [*([1] * len(each)), *seeds_of(results)]
+    names = [*setting_labels(each, "epsilon"), *setting_labels(together, "epsilon")]
+    for place, release in enumerate([*each, *together]):
+        common = _of_release(results, release) | {
+            "setting": names[place],
+            "seed": release.seed if place < len(each) else None,
+            "seeds": seeds[place],
+            "epsilon": release.parameters.get("epsilon"),
+        }
+        for name, measure in release.utility.items():
+            yield common | {"metric": name} | _fields("", measure)
+        for finding in release.findings:
+            yield common | _of_finding(finding)
+
+
+def _of_release(results: Results, release: ReleaseResult) -> dict[str, Any]:
+    return {
         "plan_hash": results.plan.get("hash"),
         "corpus": results.corpus.name,
         "parameters": json.dumps(release.parameters, ensure_ascii=False),
-        "epsilon_lower": lower.value if lower else None,
-        **dict(zip(("ci_low", "ci_high"), _ends(finding.ci), strict=True)),
-        **_control("twins", finding.control),
-        **_control("blind", finding.blind),
+        **{name: getattr(release, name) for name in ("defense", "reference", "role")},
         **{f"claimed_{name}": getattr(release.guarantee, name) for name in _CLAIM},
-        **{f"epsilon_lower_{name}": getattr(lower, name, None) for name in _LOWER},
-        "epsilon_lower_guesses": _guesses(lower),
-        **{f"claim_test_{name}": getattr(finding.claim_test, name, None) for name in _TEST},
-        **{f"charge_test_{name}": getattr(finding.charge_test, name, None) for name in _CHARGES},
-        **{f"power_{name}": getattr(finding.power, name) for name in _POWER},
-        **{name: getattr(release, name) for name in ("defense", "seed", "reference", "role")},
     }
-    return {name: row[name] if name in row else getattr(finding, name) for name in _COLUMNS}
 
 
-def _guesses(lower: EpsilonLower | None) -> str | None:
-    """Write the guesses of each test of a bound, as in `71 of 80; 9 of 10`."""
-    if lower is None or lower.guesses is None:
-        return None
-    return "; ".join(f"{right} of {guessed}" for guessed, right in lower.guesses)
+def _of_finding(finding: FindingResult) -> dict[str, Any]:
+    lower = finding.epsilon_lower
+    guesses = lower.guesses if lower else None
+    return {
+        **_fields("", finding),
+        **_fields("twins_", finding.control),
+        **_fields("blind_", finding.blind),
+        **_fields("epsilon_lower_", lower),
+        **_fields("claim_test_", finding.claim_test),
+        **_fields("charge_test_", finding.charge_test),
+        **_fields("power_", finding.power),
+        "epsilon_lower": lower.value if lower else None,
+        "epsilon_lower_guesses": "; ".join(f"{right} of {n}" for n, right in guesses or ()) or None,
+    }
 
 
-def _control(side: str, control: Control | None) -> dict[str, Any]:
-    low, high = _ends(control.ci if control else None)
-    row = {f"{side}_ci_low": low, f"{side}_ci_high": high}
-    return row | {f"{side}_{name}": getattr(control, name, None) for name in ("value", "k", "n")}
-
-
-def _ends(bounds: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    return (None, None) if bounds is None else bounds
+def _fields(prefix: str, part: Strict | None) -> dict[str, Any]:
+    """Name the fields of a part of the results, and the ends of its interval."""
+    fields = dict(part or ())
+    low, high = fields.get("ci") or (None, None)
+    return {f"{prefix}{k}": v for k, v in {**fields, "ci_low": low, "ci_high": high}.items()}
 
 
 def _cell(value: Any) -> str | int | float:

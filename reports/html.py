@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ class Html(Format):
         return {COMPARISON: _laid_out(runs.page, runs.figures)}
 
 
-def _laid_out(content: Page, figures: list[Figure]) -> bytes:
+def _laid_out(content: Page, figures: Sequence[Figure]) -> bytes:
     return laid_out(
         "report.html.j2",
         page=content,
@@ -64,7 +65,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> bytes:
     )
 
 
-def sections(content: Page, figures: list[Figure]) -> list[tuple[str, str]]:
+def sections(content: Page, figures: Sequence[Figure]) -> list[tuple[str, str]]:
     """List the sections that a page has, as (fragment, name)."""
     there = {
         "changes": content.changes,

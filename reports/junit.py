@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from xml.etree import ElementTree
@@ -25,7 +25,9 @@ def render(outcome: Outcome) -> str:
     """Format the file. A check that stops the build fails; an open or waived one is skipped."""
     counts = _counts(outcome, outcome.checks)
     root = ElementTree.Element("testsuites", {"name": "audit gate", **counts})
-    for release, checks in _suites(outcome):
+    ordered = sorted(outcome.checks, key=_release)
+    for release, group in groupby(ordered, key=_release):
+        checks = list(group)
         skipped = sum(_skipped(outcome, check) for check in checks)
         counts = {**_counts(outcome, checks), "skipped": str(skipped)}
         suite = ElementTree.SubElement(root, "testsuite", {"name": release or "run", **counts})
@@ -41,13 +43,11 @@ def render(outcome: Outcome) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suites(outcome: Outcome) -> Iterator[tuple[str, list[Check]]]:
-    ordered = sorted(outcome.checks, key=lambda check: check.release)
-    for release, checks in groupby(ordered, key=lambda check: check.release):
-        yield release, list(checks)
+def _release(check: Check) -> str:
+    return check.release
 
 
-def _counts(outcome: Outcome, checks: list[Check] | tuple[Check, ...]) -> dict[str, str]:
+def _counts(outcome: Outcome, checks: Sequence[Check]) -> dict[str, str]:
     failures = sum(outcome.stops(check) for check in checks)
     return {"tests": str(len(checks)), "failures": str(failures), "errors": "0"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from reports._content import verdicts
 from reports._content.comparison import TwoRuns
 from reports._content.figure import Figure
 from reports._content.page import Page
-from reports._figures import strips, svg
+from reports._figures import strips
 
 FILENAME = "report.pdf"
 COMPARISON = "comparison.pdf"
@@ -38,14 +39,14 @@ class Pdf(Format):
         return {COMPARISON: _laid_out(runs.page, runs.figures)}
 
 
-def _laid_out(content: Page, figures: list[Figure]) -> bytes:
+def _laid_out(content: Page, figures: Sequence[Figure]) -> bytes:
     page = asdict(content)
     for block, of in zip(page["summary"]["blocks"], content.summary.blocks, strict=True):
         for row, shown in zip(block["rows"], of.rows, strict=True):
             row["drawn"] = None if shown.strip is None else strips.draw(shown.strip)
     data = {
         "page": page,
-        "figures": [{**asdict(figure), "svg": svg.on_paper(figure.svg)} for figure in figures],
+        "figures": [{**asdict(figure), "svg": figure.picture} for figure in figures],
         "marks": verdicts.on_paper(),
         "badges": verdicts.badges_on_paper(),
         "alarms": verdicts.ALARMS,

@@ -41,22 +41,20 @@ def render(outcome: Outcome) -> str:
         "rules": [rules.rule(one) for one in rules.RULES],
         "supportedTaxonomies": rules.supported(),
     }
-    results = [_result(check, outcome) for check in outcome.checks if check.state in _LEVELS]
     run = {
         "tool": {"driver": driver},
         "taxonomies": rules.taxonomies(),
-        "results": results,
+        "results": [_result(check, outcome) for check in outcome.checks if check.state in _LEVELS],
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
 def _result(check: Check, outcome: Outcome) -> dict[str, Any]:
-    level = "error" if outcome.stops(check) else _LEVELS[check.state]
     result = {
         "ruleId": check.rule,
         "ruleIndex": _IDS.index(check.rule),
-        "level": level,
+        "level": "error" if outcome.stops(check) else _LEVELS[check.state],
         "message": {"text": _message(f"{check.id}: {check.state}: {check.sentence}")},
         "locations": [{"physicalLocation": _place(check, outcome)}],
         "partialFingerprints": {"auditCheck/v1": fingerprint(check)},

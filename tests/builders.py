@@ -1,11 +1,11 @@
-"""Builds what several tests share: a planted corpus and models trained on it by a plain loop."""
+"""Builds what several tests share: corpora, small runs, models trained by a plain loop."""
 
 from __future__ import annotations
 
 import json
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,15 @@ from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora import loading as corpora
 from audit.corpora import writing
+from audit.models.loading import describe
+from audit.plan.execution import execution
+from audit.plan.plan import Plan
+from audit.plan.resolve import resolve_on
 from audit.planting import manifest as manifests
 from audit.planting.insertion import Canaries, plant_into
 from audit.planting.manifest import Manifest
+from audit.results.folder import RunFolder
+from audit.run import pipeline
 
 BASE = EMBEDDED_FOLDER / "public_model"
 
@@ -48,6 +54,44 @@ def dialogs(users: int) -> Corpus:
         owners = list(dict.fromkeys(r.user for r in records if r.split == split))[:users]
         chosen += [r for r in records if r.split == split and r.user in owners]
     return Corpus("dialogs", tuple(chosen))
+
+
+def write_rows(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def hellos(folder: Path, public: int = 0) -> Path:
+    """A corpus file of eleven short texts or more, one a user, each with a number of its own."""
+    splits = ["private"] * 8 + ["heldout"] * 3 + ["public"] * public
+    rows = (
+        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
+        for i, split in enumerate(splits)
+    )
+    return write_rows(folder / "corpus.jsonl", rows)
+
+
+def planned(corpus: Path, **settings: Any) -> Plan:
+    """A plan of the embedded model for a corpus file: few tokens are read, one epoch is trained."""
+    given = {"utility_tokens": 8, "device": "cpu", "training": {"epochs": 1}, **settings}
+    model = describe("embedded", EMBEDDED_FOLDER)
+    return resolve_on(given, corpora.load(str(corpus), EMBEDDED_FOLDER), model)
+
+
+def run_of(plan: Plan, path: Path) -> Path:
+    """The folder of a plan that was run in this process, without reports."""
+    folder = RunFolder(path, plan.hash)
+    pipeline.run(plan, execution({"format": (), "workers": 1}), folder, lambda label, share: None)
+    return path
+
+
+def comparable(folder: Path) -> str:
+    """results.json without the two places where runs may differ."""
+    document = json.loads((folder / "results.json").read_text("utf-8"))
+    document.pop("environment")
+    for release in document["releases"]:
+        release.pop("cost")
+    return json.dumps(document)
 
 
 def without_digests(path: Path) -> str:

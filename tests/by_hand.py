@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -38,6 +38,7 @@ from audit.results.schema import (
 )
 from audit.run.sweep.over_seeds import cells
 from reports import Format, Report
+from reports._content.releases import NamedRelease
 
 HOSTILE = (
     '=cmd|"/C calc"!A1 <script>alert(1)</script> <img src=//evil.example/x onerror=alert(1)> '
@@ -58,15 +59,12 @@ LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim, *Shown}
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:
     fields: dict[str, Any] = {
         "epsilon": epsilon,
-        "delta": None,
-        "alpha": None,
         "unit": "user",
         "relation": "add_or_remove",
         "release": "model",
         "basis": "worst case",
         "theorem": "a theorem",
         "conditions": [],
-        "published_epsilon": None,
     }
     return GuaranteeResult(**{**fields, **changes})
 
@@ -158,6 +156,12 @@ def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **chang
     return ReleaseResult(**{**fields, **changes})
 
 
+def named(releases: Iterable[ReleaseResult], names: Iterable[str]) -> list[NamedRelease]:
+    """The releases as pages show them, under other names."""
+    pairs = enumerate(zip(releases, names, strict=False), 1)
+    return [NamedRelease(release, name, f"release-{place}") for place, (release, name) in pairs]
+
+
 def run(*releases: ReleaseResult, **changes: Any) -> Results:
     fields: dict[str, Any] = {
         "status": "complete",
@@ -230,10 +234,7 @@ ROLES = {
     "none": "positive control",
     "public": "null control",
 }
-CLAIMED = {
-    "submix": ("not testable", "No test of the claim: the claim is a Rényi divergence."),
-    "public": ("not refuted", "The claim, ε = 0 nats, is not refuted."),
-}
+CLAIMED = {"submix": "not testable", "public": "not refuted"}
 SCORES = {"loss": 1.0, "ratio": 1.6, "zlib": 1.1, "min_k": 1.2, "min_k_plus_plus": 0.9}
 
 
@@ -246,34 +247,39 @@ class Attacked:
         self.draw = random.Random(name)
         self.findings = [*self.extraction(), *self.exposure(), *self.membership(), *self.names()]
 
-    def one(self, attack: str, metric: str, unit: str, value: float | None, **changes: Any) -> Any:
-        access = changes.pop("access", "score")
-        leaks = value is not None and changes.pop("p_value", 1.0) < 1e-3
+    def one(
+        self,
+        attack: str,
+        metric: str,
+        unit: str,
+        value: float | None,
+        leaks: bool = False,
+        access: str = "score",
+        **changes: Any,
+    ) -> FindingResult:
         stronger = self.name == "submix" and access != "generate"
         word = "no leak found" if value is not None else "not measured"
-        word = ("leak to insiders" if stronger else "leak") if leaks else word
-        bound = changes.get("epsilon_lower")
-        if bound and not leaks:
-            changes["epsilon_lower"] = bound.model_copy(update={"value": 0.0})
-        said = {"no leak found": "Not told apart from chance.", "leak": "A leak.",
-                "leak to insiders": "A leak to insiders.",
-                "not measured": "It needs at least 1000 controls."}[word]  # fmt: skip
-        claim, why = CLAIMED.get(self.name, ("nothing claimed", "Nothing was promised."))
-        said = f"{metric}: {value:.3g}. {said}" if value is not None else said
-        fields = {"attack": attack, "metric": metric, "unit": unit, "access": access,
+        if leaks:
+            word = "leak to insiders" if stronger else "leak"
+        elif bound := changes.get("epsilon_lower"):
+            changes["epsilon_lower"] = bound.changed(value=0.0)
+        fields: dict[str, Any] = {
+                  "attack": attack, "metric": metric, "unit": unit, "access": access,
                   "k": None, "control": None, "p_value": 1e-9 if leaks else 0.41,
-                  "stronger_than_release": stronger, "leaked": word, "sentence": said,
-                  "claim": claim, "claim_sentence": why,
-                  "power": Power(smallest_rate=None, largest_epsilon=3.67, n=120)}  # fmt: skip
+                  "stronger_than_release": stronger, "leaked": word,
+                  "claim": CLAIMED.get(self.name, "nothing claimed"),
+                  "sentence": f"{metric} of {self.name}: {value}.",
+                  "power": Power(largest_epsilon=3.67, n=120)}  # fmt: skip
         return finding(value, **{**fields, **changes})
 
     def rate(self, attack: str, metric: str, unit: str, k: int, n: int, **changes: Any) -> Any:
         share = k / n
         power = Power(smallest_rate=0.0295, detectable_rate=0.048, largest_epsilon=3.67, n=n)
-        fields = {"k": k, "n": n, "power": power, "epsilon_lower": self.coins(share),
+        fields: dict[str, Any] = {
+                  "k": k, "n": n, "power": power, "epsilon_lower": self.coins(share),
                   "ci": (max(0.0, share - 0.05), min(1.0, share + 0.036)),
                   "control": Control(value=0.0, ci=(0.0, 0.0362), k=0, n=59),
-                  "p_value": 1e-9 if k > n / 20 else 0.4}  # fmt: skip
+                  "leaks": k > n / 20}  # fmt: skip
         return self.one(attack, metric, unit, share, **{**fields, **changes})
 
     def coins(self, strength: float, relation: str = "add_or_remove") -> EpsilonLower:
@@ -298,32 +304,27 @@ class Attacked:
 
     def exposure(self) -> list[FindingResult]:
         found = []
-        for copies, reach in ((1, 4.0), (4, 14.0), (16, 60.0)):
+        for metric, reach in (("1_copy", 4.0), ("4_copies", 14.0), ("16_copies", 60.0)):
             twins = sorted(min(19.9, self.draw.expovariate(math.log(2))) for _ in range(20))
             planted = sorted(
                 min(19.93, self.draw.expovariate(math.log(2)) + self.draw.gauss(reach, 2) * f)
                 for f in [max(0.0, self.strength - 0.03)] * 20
             )
             median = planted[10]
-            value, rank = round(max(0.0, 0.69 * median - 3), 2), round(SPACE / 2**median)
-            found.append(
-                self.one(
-                    "exposure",
-                    f"exposure_{copies}_{'copy' if copies == 1 else 'copies'}",
-                    "bits",
-                    median,
-                    ci=(planted[5], planted[15]),
-                    n=20,
-                    chance=1.0,
-                    control=Control(value=twins[10], ci=(twins[5], twins[15]), n=20),
-                    method="order statistics",
-                    p_value=1e-9 if median > 2.5 else 0.3,
-                    epsilon_lower=by_rank(value, rank=rank),
-                    exposures=Exposures(planted=planted, twins=twins, null=1.4427),
-                    space=SPACE,
-                    access="distribution",
-                )
-            )
+            shown: dict[str, Any] = {
+                "ci": (planted[5], planted[15]),
+                "n": 20,
+                "chance": 1.0,
+                "control": Control(value=twins[10], ci=(twins[5], twins[15]), n=20),
+                "method": "order statistics",
+                "epsilon_lower": by_rank(
+                    round(max(0.0, 0.69 * median - 3), 2), rank=round(SPACE / 2**median)
+                ),
+                "exposures": Exposures(planted=planted, twins=twins, null=1.4427),
+                "space": SPACE,
+            }
+            found.append(self.one("exposure", f"exposure_{metric}", "bits", median, median > 2.5,
+                                  "distribution", **shown))  # fmt: skip
         return found
 
     def membership(self) -> list[FindingResult]:
@@ -338,50 +339,45 @@ class Attacked:
         right = round(61 * (0.5 + 0.45 * self.strength))
         bound = self.coins(self.strength, "replace")
         choice = ("membership", "span_choice", "share of trained-on users", right, 61)
-        power = Power(smallest_rate=None, largest_epsilon=3.1, n=61)
-        found.append(
-            self.rate(*choice, control=None, chance=0.5, epsilon_lower=bound, power=power,
-                      p_value=1e-9 if self.strength > 0.1 else 0.4)
-        )  # fmt: skip
-        return found
+        power = Power(largest_epsilon=3.1, n=61)
+        return [*found, self.rate(*choice, control=None, chance=0.5, epsilon_lower=bound,
+                                  power=power, leaks=self.strength > 0.1)]  # fmt: skip
 
     def scored(self, name: str, d: float, controls: int = 240) -> list[FindingResult]:
         area = NORMAL.cdf(d / math.sqrt(2))
         grid = [0, *sorted({max(1, round(controls ** (i / 60))) for i in range(61)})]
         roc = [(i / controls, NORMAL.cdf(NORMAL.inv_cdf(min(1 - 1e-9, (i + 0.5) / controls)) + d))
                for i in grid]  # fmt: skip
-        common: dict[str, Any] = {"n": 480, "chance": 0.5, "sides": 2}
-        common["p_value"] = 1e-9 if d > 0.2 else 0.3
-        common["blind"] = Control(value=0.51, ci=(0.44, 0.58), n=480)
-        ci = (max(0.0, area - 0.07), min(1.0, area + 0.07))
-        bound = self.coins(min(1.0, d))
-        low = {**common, "sides": 1, "blind": None, "n": 240, "chance": 0.01}
+        whole: dict[str, Any] = {
+                 "n": 480, "chance": 0.5, "sides": 2, "roc": roc, "leaks": d > 0.2,
+                 "ci": (max(0.0, area - 0.07), min(1.0, area + 0.07)),
+                 "method": "binomial tail means, two-sided",
+                 "blind": Control(value=0.51, ci=(0.44, 0.58), n=480),
+                 "epsilon_lower": self.coins(min(1.0, d))}  # fmt: skip
         unit = "share of members"
         return [
-            self.one("membership", f"{name}_auc", "AUC", area, ci=ci, roc=roc,
-                     method="binomial tail means, two-sided", epsilon_lower=bound, **common),
-            self.one("membership", f"{name}_tpr_at_1_percent", unit, roc[2][1], **low),
-            self.one("membership", f"{name}_tpr_at_0.1_percent", unit, None,
-                     **{**low, "chance": 0.001, "p_value": 1.0}),
+            self.one("membership", f"{name}_auc", "AUC", area, **whole),
+            self.one("membership", f"{name}_tpr_at_1_percent", unit, roc[2][1], leaks=d > 0.2,
+                     n=240, chance=0.01),
+            self.one("membership", f"{name}_tpr_at_0.1_percent", unit, None, n=240, chance=0.001),
         ]  # fmt: skip
 
     def protocols(self, target: str, d: float) -> list[FindingResult]:
         right = NORMAL.cdf(d / 2)
-        common = {"n": 480, "chance": 0.5, "p_value": 1e-9 if d > 0.2 else 0.3}
         return [
-            self.one("membership", f"{target}_loss_{name}", "share of right calls", value, **common)
+            self.one("membership", f"{target}_loss_{name}", "share of right calls", value,
+                     leaks=d > 0.2, n=480, chance=0.5)
             for name, value in (("accuracy", right), ("refined_accuracy", right**0.7))
-        ]
+        ]  # fmt: skip
 
     def names(self) -> list[FindingResult]:
         unit, k = "share of generations", round(34 * self.strength) if self.strength > 0.1 else 0
-        generated = {"chance": None, "access": "generate"}
+        generated: dict[str, Any] = {"chance": None, "access": "generate"}
         return [
             self.rate("name_leak", "r_name", unit, k, 200, **generated),
             self.rate("name_leak", "targeted", "share of trained-on users", k, 61, **generated),
             self.rate("name_leak", "other_names", unit, 11, 200, control=None, **generated,
-                      leaked="inconclusive", sentence="No coin decides whether they were trained "
-                      "on, so nothing can be tested.", p_value=1.0),
+                      leaked="inconclusive", leaks=False),
         ]  # fmt: skip
 
 

@@ -20,9 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 PROJECT = Path(__file__).parents[1]
 SERVER = PROJECT / "tests" / "models" / "endpoint" / "server.py"
@@ -42,52 +42,39 @@ ATTACKS = ("--attack", "membership", "--attack", "extraction:generations=20")
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of run. words: of its command, without its output."""
+def kinds(place: Path, url: str) -> dict[str, tuple[str, ...]]:
+    """Lists the kinds of runs, each with the words of its command but for its output.
 
-    name: str
-    words: tuple[str, ...]
-
-
-def kinds(place: Path, url: str) -> Iterator[Kind]:
-    """Lists the kinds; the files that they need are written to `place`."""
+    The files that they need are written to `place`.
+    """
     (place / "plan.toml").write_text(SMALL, encoding="utf-8")
     (place / "sweep.toml").write_text(
         SMALL.replace("[planting]", 'attack = ["membership"]\n[planting]') + SWEEP, encoding="utf-8"
     )
     plan = ("run", "--plan", str(place / "plan.toml"), *ATTACKS)
     submix = (*plan, "--defense", "submix:k=2", "--defense", "dp_sgd:epochs=1")
-    yield Kind("one process", (*submix, "--workers", "1"))
-    yield Kind("pool", (*submix, "--workers", "2"))
-    yield Kind("ray", (*plan, "--defense", "seqpate:teachers=2", "--workers", "ray"))
-    yield Kind("sweep", ("sweep", str(place / "sweep.toml"), "--workers", "2"))
     adapters = ("--defense", "submix:k=2", "--lora", "r=2", "--no-references")
-    yield Kind("adapters", (*plan, *adapters, "--workers", "2"))
     text = ("--release", "text:texts=20,tokens=20")
     private = ("--defense", "dp_sgd:epochs=1", "--no-references")
-    yield Kind("text", (*plan, *private, *text, "--workers", "2"))
     secrets = ("--secrets", str(place / "manifest.json"), "--no-references")
-    yield Kind("as_is", (*plan, "--defense", "as_is", "--model", str(MODEL), *secrets))
     served = ("--defense", f"as_is:base={MODEL}", "--model", url)
-    yield Kind("endpoint", (*plan, *served, *secrets))
+    return {
+        "one process": (*submix, "--workers", "1"),
+        "pool": (*submix, "--workers", "2"),
+        "ray": (*plan, "--defense", "seqpate:teachers=2", "--workers", "ray"),
+        "sweep": ("sweep", str(place / "sweep.toml"), "--workers", "2"),
+        "adapters": (*plan, *adapters, "--workers", "2"),
+        "text": (*plan, *private, *text, "--workers", "2"),
+        "as_is": (*plan, "--defense", "as_is", "--model", str(MODEL), *secrets),
+        "endpoint": (*plan, *served, *secrets),
+    }
 
 
 def plant(place: Path) -> None:
     """Plants canaries into the embedded corpus, for models that were trained elsewhere."""
+    corpus = ("plant", str(PROJECT / "fixtures" / "helpdesk.jsonl"), "--count", "12", "--seed", "1")
     out = ("--output", str(place / "planted.jsonl"), "--manifest", str(place / "manifest.json"))
-    finished(
-        (
-            "plant",
-            str(PROJECT / "fixtures" / "helpdesk.jsonl"),
-            "--count",
-            "12",
-            "--seed",
-            "1",
-            *out,
-        ),
-        place,
-    )
+    finished((*corpus, *out), place)
 
 
 @contextlib.contextmanager
@@ -100,35 +87,25 @@ def server() -> Iterator[str]:
         process.kill()
 
 
-def audit(words: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "audit", *words]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
+def started(words: Sequence[str], place: Path, **how: Any) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
+    line = [sys.executable, "-m", "audit", *words]
+    return subprocess.Popen(line, cwd=place, env=environment, encoding="utf-8", **how)
 
 
 def finished(words: Sequence[str], place: Path) -> None:
     """Runs to the end. Raises RuntimeError with what it said where it failed."""
-    ran = subprocess.run(
-        audit(words),
-        cwd=place,
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    if ran.returncode:
-        raise RuntimeError(f"{' '.join(words)}\n{ran.stderr[-2000:]}")
+    process = started(words, place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    _, said = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(words)}\n{said[-2000:]}")
 
 
 def killed(
     words: Sequence[str], place: Path, after: float, number: signal.Signals, group: bool
 ) -> bool:
     """Starts a run and sends it a signal after some seconds; tells whether it still ran."""
-    process = subprocess.Popen(
-        audit(words), cwd=place, env=environment(), start_new_session=True, **QUIET
-    )
+    process = started(words, place, start_new_session=True, **QUIET)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(after)
     alive = process.poll() is None
@@ -149,21 +126,23 @@ def comparable(folder: Path) -> str:
     return json.dumps(document)
 
 
-def tried(kinds: Sequence[Kind], place: Path, kills: int, terms: int, seed: int) -> Iterator[str]:
+def tried(
+    kinds: Mapping[str, tuple[str, ...]], place: Path, kills: int, terms: int, seed: int
+) -> Iterator[str]:
     """Kills runs until every signal was sent, and says of each kind and run how it ended."""
     draw = random.Random(seed)
     peaceful: dict[str, tuple[str, float]] = {}
-    for kind in kinds:
+    for name, words in kinds.items():
         began = time.monotonic()
-        finished((*kind.words, "--output", str(place / kind.name)), place)
-        peaceful[kind.name] = comparable(place / kind.name), time.monotonic() - began
+        finished((*words, "--output", str(place / name)), place)
+        peaceful[name] = comparable(place / name), time.monotonic() - began
     signals = [signal.SIGKILL] * kills + [signal.SIGTERM] * terms
     draw.shuffle(signals)
     round_ = 0
     while signals:
-        kind = kinds[round_ % len(kinds)]
-        folder, (expected, seconds) = place / f"killed-{round_}", peaceful[kind.name]
-        words, sent = (*kind.words, "--output", str(folder)), []
+        name = list(kinds)[round_ % len(kinds)]
+        folder, (expected, seconds) = place / f"killed-{round_}", peaceful[name]
+        words, sent = (*kinds[name], "--output", str(folder)), []
         for _ in range(draw.randint(1, 3)):
             if not signals:
                 break
@@ -172,7 +151,7 @@ def tried(kinds: Sequence[Kind], place: Path, kills: int, terms: int, seed: int)
                 sent.append(f"{signals.pop().name} after {after:.1f} s")
         finished(words, place)
         same = comparable(folder) == expected
-        yield f"{'same' if same else 'DIFFERS'}: {kind.name}: {', '.join(sent) or 'not killed'}"
+        yield f"{'same' if same else 'DIFFERS'}: {name}: {', '.join(sent) or 'not killed'}"
         if same:
             shutil.rmtree(folder)
         round_ += 1
@@ -188,7 +167,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, server() as url:
         place, wrong = Path(name), 0
         plant(place)
-        chosen = [k for k in kinds(place, url) if not given.only or k.name in given.only]
+        every = kinds(place, url)
+        chosen = {name: every[name] for name in given.only or every}
         for line in tried(chosen, place, given.kills, given.terms, given.seed):
             print(line, flush=True)
             wrong += line.startswith("DIFFERS")

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from audit.callback import AuditCallback
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.terms import Leaked
+from tests.refusals import refusals
 
 BASE = EMBEDDED_FOLDER / "public_model"
 Made = Any  # the fixture's
@@ -154,10 +156,6 @@ def test_each_audit_is_a_run_folder(
         assert stat.S_IMODE((folder / "stages").stat().st_mode) == 0o700
         assert not [*folder.rglob("*.safetensors")]  # the copy of the weights is gone
         assert not [*folder.rglob("training.jsonl")]
-
-
-@pytest.mark.slow  # trains twice, with two audits
-def test_last_audit_alone_has_references(trained: SimpleNamespace) -> None:
     first, last = (results(trained.output / name) for name in ("step-4", "final"))
     assert [r["defense"] for r in first["releases"]] == ["as_is"]
     assert [r["defense"] for r in last["releases"]] == ["as_is", "public"]
@@ -172,10 +170,11 @@ def test_masked_copies_are_reported_before_and_after(trained: SimpleNamespace) -
     steps = [line.split(":")[0] for line in trained.told[2:]]
     assert steps == ["step-4", "step-4", "final", "final"]
     assert "report.html (" in trained.told[3]
-    for name in ("step-4", "final"):
-        warnings = results(trained.output / name)["warnings"]
-        assert lost.format(", as the file states") in warnings
-        assert "Of 24 planted id copies 24 were trained on, as the file states" in warnings
+    first, last = (results(trained.output / name) for name in ("step-4", "final"))
+    assert lost.format(", as the file states") in last["warnings"]
+    assert "Of 24 planted id copies 24 were trained on, as the file states" in last["warnings"]
+    contacts = [f["silence"]["contact"] for f in first["releases"][0]["findings"] if f["silence"]]
+    assert contacts and all(contact["state"] == "not_shown" for contact in contacts)
 
 
 class Alone:
@@ -217,6 +216,15 @@ class Alone:
             asked.pop("args"), asked.pop("state"), None,
             model=model, processing_class=tokenizer, **asked,
         )  # fmt: skip
+
+    def preflight(
+        self, model: Any, dataset: Any, collate: Any, **more: Any
+    ) -> tuple[list[str], Any]:
+        """What is told of a data set before training on it, and the rows that are kept."""
+        self.told.clear()
+        audits, loader = self.callback(**more), SimpleNamespace(dataset=dataset, collate_fn=collate)
+        self.begin(audits, *model, train_dataloader=loader)
+        return [line for line in self.told if line.startswith("preflight: ")], audits._bearing
 
 
 def at(step: int, main: bool = True, steps: int = 100) -> SimpleNamespace:
@@ -274,13 +282,14 @@ def test_the_command_is_what_was_asked_for(alone: Alone, model: Any, monkeypatch
     kept = alone.output / "step-1" / "stages" / "audited"
     assert step[:5] == [sys.executable, "-P", "-m", "audit", "run"]
     assert step[5:] == [
-        "--defense", f"as_is:claim=8:1e-5:user:replace,base={BASE},training={kept}/training.jsonl",
+        "--defense", f"as_is:claim=8:1e-5:user:replace,base={BASE}",  # not all was trained on yet
         "--attack", "exposure:budget=9", "--attack", "membership", "--model", f"{kept}/model",
         "--secrets", str(alone.made.manifest), "--corpus", "t.jsonl",
         "--output", str(alone.output / "step-1"), "--format", "json", "--device", "cpu",
         "--workers", "1", "--no-references", "--looks", "101",
     ]  # fmt: skip
     assert final[-2:] == ["--looks", "101"]  # a hundred steps, and the end
+    assert f"training={alone.output}/final/stages/audited/training.jsonl" in final[6]
     assert "--no-references" not in final and str(alone.output / "final") in final
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= copied
     assert environment["KEPT"] == "1" and not {"RANK", "WORLD_SIZE"} & set(environment)
@@ -304,6 +313,49 @@ def test_leak_ends_audits_on_the_way(alone: Alone, model: Any) -> None:
     audits.on_train_end(None, at(100), None, model=model[0])
     assert len(alone.ran) == 3  # at 10 and 20, and the last
     assert all(words[-2:] == ["--looks", "11"] for words, _, _ in alone.ran)
+
+
+def test_looks_stay_as_many_when_a_training_is_resumed(alone: Alone, model: Any) -> None:
+    """Audits at a third of the level, then others at a tenth each, would share more than 5 %."""
+    audits = alone.callback(every=10)
+    for looks in (11, 3):
+        folder = alone.output / "step-10"
+        folder.mkdir(parents=True, exist_ok=True)
+        record = {
+            "schema_version": "1",
+            "status": "complete",
+            "hash": "0",
+            "plan": {"looks": looks},
+        }
+        (folder / "manifest.json").write_text(json.dumps(record))
+        if looks == 11:
+            alone.begin(audits, *model)
+            continue
+        with pytest.raises(UsageError, match=r"one of 3 audits .* now makes 11; resume with"):
+            alone.begin(audits, *model)
+
+
+@pytest.mark.parametrize("steps", [-1, 0, 25])
+def test_steps_beyond_those_stated_are_not_audited(alone: Alone, model: Any, steps: int) -> None:
+    audits = alone.callback(every=10)
+    alone.begin(audits, *model, state=at(0, steps=steps))
+    for step in (10, 20, 30):
+        alone.now += 1e3
+        audits.on_step_end(None, at(step), None, model=model[0])
+    audits.on_train_end(None, at(30), None, model=model[0])
+    assert len(alone.ran) == 1 + max(0, steps) // 10
+    assert "beyond the steps" in " ".join(alone.told)
+
+
+def test_other_processes_are_not_left_to_time_out(alone: Alone, model: Any) -> None:
+    audits = alone.callback(seconds=1800)
+    state = at(0)
+    for world, refused in ((1, False), (2, True)):
+        arguments = SimpleNamespace(fsdp="", deepspeed=None, world_size=world, ddp_timeout=1800)
+        given = {"model": model[0], "processing_class": model[1]}
+        loader = SimpleNamespace(dataset=[], collate_fn=None)
+        with pytest.raises(UsageError, match="ddp_timeout=1800") if refused else nullcontext():
+            audits.on_train_begin(arguments, state, None, train_dataloader=loader, **given)
 
 
 def test_of_an_adapter_only_the_adapter_is_copied(alone: Alone, plain: Any) -> None:
@@ -361,22 +413,22 @@ def test_impossible_audits_are_refused_at_the_start(alone: Alone, plain: Any) ->
         alone.begin(alone.callback(), model, tokenizer)
 
 
-BAD: list[dict[str, Any]] = [
-    {"attacks": ["exposur"]}, {"attacks": ["exposure:budget=0"]}, {"claim": "8"}, {"every": 0},
-    {"seconds": -1.0}, {"rest": 0}, {"examples": 0},
-]  # fmt: skip
-
-
 def only_ids(folder: Path) -> Path:
     api.plant("helpdesk", folder / "ids.jsonl", folder / "ids.json", kind=["id"], count=8, seed=1)
     return folder / "ids.json"
 
 
 def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) -> None:
-    for bad in BAD:
-        with pytest.raises(UsageError) as error:
-            alone.callback(**bad)
-        assert len(str(error.value).splitlines()) == 1, bad
+    refusals(
+        lambda bad: alone.callback(**bad),
+        [
+            ({"attacks": ["exposur"]}, "exposure"),
+            ({"attacks": ["exposure:budget=0"]}, "budget"),
+            ({"claim": "8"}, "claim"),
+            *(({name: 0}, name) for name in ("every", "seconds", "rest", "examples")),
+            ({"every": 0.1}, "every"),
+        ],
+    )
     with pytest.raises(UsageError, match="cannot be read"):
         AuditCallback(tmp_path / "none.json", alone.output)
     with pytest.raises(UsageError, match=r"extraction targets code, .* holds id;"):
@@ -385,63 +437,46 @@ def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) 
         AuditCallback(alone.made.manifest, tmp_path / "a,b=c")  # no parameter can hold such a path
 
 
-def preflights(alone: Alone) -> list[str]:
-    return [line for line in alone.told if line.startswith("preflight: ")]
+def test_preflight_finds_all_copies(alone: Alone, model: Any, plain: Any) -> None:
+    from transformers import DataCollatorForLanguageModeling
+
+    rows = Drawing(plain.rows_of(alone.made.corpus), model[1])
+    before = states()
+    collate = DataCollatorForLanguageModeling(model[1], mlm=False)
+    told, bearing = alone.preflight(model, rows, collate)
+    assert told == ["preflight: all 96 copies are there"]
+    assert states() == before
+    assert len(bearing) == 96  # and no dialog
 
 
-class TestPreflight:
-    def told(self, alone: Alone, model: Any, dataset: Any, collate: Any, **more: Any) -> list[str]:
-        loader = SimpleNamespace(dataset=dataset, collate_fn=collate)
-        audits = alone.callback(**more)
-        alone.begin(audits, *model, train_dataloader=loader)
-        self.bearing = audits._bearing
-        return preflights(alone)
+def test_preflight_finds_copies_split_over_blocks(alone: Alone, model: Any, plain: Any) -> None:
+    """What is split over two blocks is cut, and both are kept to be read again."""
+    from transformers import default_data_collator
 
-    def test_all_there(self, alone: Alone, model: Any, plain: Any) -> None:
-        from transformers import DataCollatorForLanguageModeling
+    rows = Drawing(plain.rows_of(alone.made.corpus), model[1]).rows
+    stream = [token for row in rows for token in row]
+    blocks = [stream[i : i + 64] for i in range(0, len(stream) - 63, 64)]
+    examples = [{"input_ids": block, "labels": block} for block in blocks]
+    told, bearing = alone.preflight(model, examples, default_data_collator)
+    assert len(told) > 1 and all("cut off" in line for line in told)
+    kept = [{"input_ids": row.tokens, "labels": row.tokens} for row in bearing]
+    again, _ = alone.preflight(model, kept, default_data_collator)
+    assert again == told and len(kept) < len(blocks)
 
-        rows = Drawing(plain.rows_of(alone.made.corpus), model[1])
-        collate = DataCollatorForLanguageModeling(model[1], mlm=False)
-        before = states()
-        told = self.told(alone, model, rows, collate)
-        assert told == ["preflight: all 96 copies are there"]
-        assert states() == before
-        assert self.bearing is not None and len(self.bearing) == 96  # and no dialog
 
-    def test_packed_in_blocks(self, alone: Alone, model: Any, plain: Any) -> None:
-        """What is split over two blocks is cut, and both are kept to be read again."""
-        from transformers import default_data_collator
+def test_preflight_skips_streams_and_long_and_broken_data(alone: Alone, model: Any) -> None:
+    def broken(examples: Any) -> Any:
+        raise RuntimeError("needs two")
 
-        rows = Drawing(plain.rows_of(alone.made.corpus), model[1]).rows
-        stream = [token for row in rows for token in row]
-        blocks = [stream[i : i + 64] for i in range(0, len(stream) - 63, 64)]
-        examples = [{"input_ids": block, "labels": block} for block in blocks]
-        told = [*self.told(alone, model, examples, default_data_collator)]
-        assert len(told) > 1 and all("cut off" in line for line in told)
-        assert self.bearing is not None
-        again = alone.callback()
-        alone.told.clear()
-        kept = [{"input_ids": row.tokens, "labels": row.tokens} for row in self.bearing]
-        loader = SimpleNamespace(dataset=kept, collate_fn=default_data_collator)
-        alone.begin(again, *model, train_dataloader=loader)
-        assert preflights(alone) == told and len(kept) < len(blocks)
-
-    def test_streams_and_long_and_broken_data_sets_are_not_checked(
-        self, alone: Alone, model: Any
-    ) -> None:
-        def broken(examples: Any) -> Any:
-            raise RuntimeError("needs two")
-
-        self.told(alone, model, iter([]), None)
-        self.told(alone, model, [{}] * 6, None, examples=5)
-        self.told(alone, model, [{}], broken)
-        self.told(alone, model, [{}], lambda examples: {"pixel_values": [1]})
-        assert [line.split(": ")[1][:23] for line in preflights(alone)] == [
-            "the data set is a strea", "6 examples are more tha", "the data set cannot be ",
-            "the data set cannot be ",
-        ]  # fmt: skip
-        assert all(line.endswith("not checked") for line in preflights(alone))
-        assert self.bearing is None
+    for dataset, collate, more, said in (
+        (iter([]), None, {}, "the data set is a stream"),
+        ([{}] * 6, None, {"examples": 5}, "6 examples are more than"),
+        ([{}], broken, {}, "the data set cannot be"),
+        ([{}], lambda examples: {"pixel_values": [1]}, {}, "the data set cannot be"),
+    ):
+        (line,), bearing = alone.preflight(model, dataset, collate, **more)
+        assert line.startswith(f"preflight: {said}") and line.endswith("not checked")
+        assert bearing is None
 
 
 def test_the_copy_is_private_while_it_is_there(alone: Alone, model: Any) -> None:

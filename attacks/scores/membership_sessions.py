@@ -58,7 +58,11 @@ class Sessions:
         model that knows some by heart gives those of other people less, the better it is read.
         """
         gains = []
-        both = [[self._whole(target, i, opened) for i in chunk] for opened in (True, False)]
+        tokenizer = self.release.tokenizer
+        both = [
+            [[*head, *tail] for head, tail in (target.tokens(tokenizer, i, opened) for i in chunk)]
+            for opened in (True, False)
+        ]
         least = [len(text) - 1 for text in both[1]]
         for texts in both:
             cut = [pieces_of(text[:1], text[1:], self.context) for text in texts]
@@ -70,11 +74,6 @@ class Sessions:
                 )
             )
         return not gains[1] > gains[0]
-
-    def _whole(self, target: Target, i: int, opened: bool) -> list[int]:
-        """List the tokens of a candidate, its context and what is scored of it."""
-        head, tail = target.tokens(self.release.tokenizer, i, opened)
-        return [*head, *tail]
 
     def population(self, heldout: Sequence[str]) -> np.ndarray:
         """Compute the mean log-probability of the first piece of each held-out text under the

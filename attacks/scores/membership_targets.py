@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 
 from attacks.scores.token_readings import Piece
+from attacks.texts.naming import continuations
 from audit.core.predictor import Access, Predictor, Tokenizer, affordable, record_tokens
 from audit.core.secret import ON_REQUEST, Secret
 
@@ -36,17 +36,13 @@ class Target:
         """
         before, text = self.texts[i]
         if self.name == "record" and not before:
-            whole, first = record_tokens(tokenizer, text)[1:], 0
+            head, tail = list[int](), record_tokens(tokenizer, text)[1:]
         else:
-            whole, first = overlapping(tokenizer, before, text)
-        if opened or len(whole) < 2:
-            return [tokenizer.start, *whole[:first]], whole[first:]
-        first = max(first, 1)
+            head, (tail,) = continuations(tokenizer, before, [text])
+        if opened or len(head) + len(tail) < 2:
+            return [tokenizer.start, *head], tail
+        whole, first = [*head, *tail], max(len(head), 1)
         return whole[:first], whole[first:]
-
-    def lengths(self, tokenizer: Tokenizer) -> list[int]:
-        """Count the scored tokens of each candidate."""
-        return [len(self.tokens(tokenizer, i)[1]) for i in range(len(self.texts))]
 
     def reach(self, release: Predictor, budget: int | None) -> int:
         """Count the leading candidates that the budget allows, before any is read."""
@@ -54,7 +50,8 @@ class Target:
             return 0
         if budget is None:
             return len(self.texts)
-        return affordable(self.lengths(release.tokenizer), budget)
+        each = (self.tokens(release.tokenizer, i) for i in range(len(self.texts)))
+        return affordable([len(scored) for _, scored in each], budget)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Expand one value a candidate to one a secret, (s,); NaN for another kind."""
@@ -82,14 +79,3 @@ def targets_of(secrets: Sequence[Secret]) -> list[Target]:
         if order:
             targets.append(Target(name, tuple(order), places))
     return targets
-
-
-def overlapping(tokenizer: Tokenizer, before: str, secret: str) -> tuple[list[int], int]:
-    """Encode a text, and count its tokens before those that overlap the secret at its end.
-
-    A tokenizer may merge the end of the context with a secret (" Maurice" is one token); such a
-    token overlaps.
-    """
-    head, whole = tokenizer.encode(before), tokenizer.encode(before + secret)
-    pairs = zip(head, whole, strict=False)
-    return whole, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

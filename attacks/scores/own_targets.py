@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,14 +29,17 @@ class OwnTarget:
     records: Target
     places: tuple[tuple[int, ...], ...]
 
-    def of_users(self, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Reduce scores of records, (n,), to each score of users: its name, one a secret, (s,).
+    def of_users(self, score: str, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Reduce a score of records, (n,), to the scores of users that are made of it, (s,) each.
 
         NaN for another kind, and for a user of whom a record was not read.
         """
-        for name, reduced in OF_RECORDS.items():
-            each = [reduced(values[list(own)]) if own else np.nan for own in self.places]
-            yield name, np.array(each)
+        return {
+            f"{name}_{score}": np.array(
+                [reduced(values[list(own)]) if own else np.nan for own in self.places]
+            )
+            for name, reduced in OF_RECORDS.items()
+        }
 
 
 def own_target(secrets: Sequence[Secret], corpus: Sequence[Record] = ()) -> OwnTarget | None:

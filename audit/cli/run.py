@@ -20,6 +20,8 @@ from audit.cli.commands import (
     given,
     reading,
 )
+from audit.cli.interrupts import end_at_once
+from audit.cli.say import say
 from audit.core.machine import launched
 from audit.core.wording import by_kind
 
@@ -96,10 +98,8 @@ def run(
     **flags: Any,
 ) -> None:
     """Train, attack and report; running the same plan again resumes."""
-    if launched():
-        from audit.train.workers.together import serve_launched
-
-        return None if dry_run else serve_launched()
+    if rank := launched():
+        return None if dry_run else _serve(rank)
     from audit import api
 
     settings = given(flags, formats)
@@ -108,3 +108,13 @@ def run(
     if template:
         settings["planting"] = {f"{kind}_template": t for kind, t in by_kind(template).items()}
     carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run, log)
+
+
+def _serve(rank: int) -> None:
+    """Train with the process of rank 0, as one that torchrun or `accelerate launch` has started."""
+    from audit.train.workers.together import serve_launched
+
+    end_at_once()
+    place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    say(f"RANK={rank}: trains with the process of RANK=0, which it meets at {place}", err=True)
+    serve_launched()

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from audit.cli.commands import AUTHOR, FORMATS, LOG, TRUST, TRUST_STAGES, carry_out, given
+from audit.core.errors import UsageError
+from audit.core.machine import launched
 
 
 @click.command()
@@ -25,6 +27,8 @@ def sweep(
     plan_file: Path, formats: tuple[str, ...], log: str | None, dry_run: bool, **flags: Any
 ) -> None:
     """Run a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
+    if launched() is not None:
+        raise UsageError("audit sweep: runs in one process; torchrun divides one `audit run`")
     from audit import api
 
     carry_out(api.planned_sweep(plan_file, **given(flags, formats)), dry_run, log)

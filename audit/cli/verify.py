@@ -22,6 +22,7 @@ def _file(name: str, help: str) -> Callable[[Any], Any]:
 @_file("signers", "SSH keys of those who may sign it, as ssh-keygen reads them.")
 @_file("timestamp", "Reply of a timestamp authority (RFC 3161) about it.")
 @_file("authority", "Certificates, PEM, that the timestamp must be under.")
+@_file("rules", "The gate's rules: check that they are those that were frozen.")
 def verify(folder: Path, **proofs: Path | None) -> None:
     """Derive results.json again from its evidence; exit with 1 where it does not follow."""
     from audit import api

@@ -5,6 +5,7 @@ docs/methods/check-data.md.
 """
 
 from audit.confounding.comparison import Comparison, compare
-from audit.confounding.sides import Side, Sides, of_corpora, of_manifest
+from audit.confounding.files import of_files
+from audit.confounding.sides import Side, Sides
 
-__all__ = ["Comparison", "Side", "Sides", "compare", "of_corpora", "of_manifest"]
+__all__ = ["Comparison", "Side", "Sides", "compare", "of_files"]

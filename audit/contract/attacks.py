@@ -12,8 +12,7 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
 from audit.core.secret import ATTACKED
-from audit.findings import Case, bounds, measurements_of
-from audit.findings.families import family_of
+from audit.findings import Case, bounds, family_of, measurements_of
 from audit.findings.guesses import name_of
 from audit.measure.rehearsal import Rehearsal
 from audit.measure.samples import Counted

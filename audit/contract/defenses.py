@@ -7,7 +7,7 @@ import dataclasses
 import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ def charges_before_it_answers(defense: Defense) -> None:
     release, name = _release(defense), type(defense).__name__
     if release.guarantee.release != "predictions" or release.guarantee.promises_nothing:
         return
-    journal = _InMemory()
+    journal = toys.Memory()
     predictor = release.open(_draws(), journal)
     assert predictor.remaining is not None, f"{name}: a finite ε needs a budget of queries"
     answered = sum(a.answered for a in _generated(predictor))
@@ -149,7 +149,7 @@ def charges_before_it_answers(defense: Defense) -> None:
 
 def repeats_a_killed_session(defense: Defense) -> None:
     """Check that a session replayed over its own ledger answers the same, charged once."""
-    release, name, journal = _release(defense), type(defense).__name__, _InMemory()
+    release, name, journal = _release(defense), type(defense).__name__, toys.Memory()
     first = _plain(_generated(release.open(_draws(), journal)))
     charged = len(journal.rows)
     again = _plain(_generated(release.open(_draws(), journal)))
@@ -162,20 +162,6 @@ def has_a_control_that_promises_nothing(defense: Defense) -> None:
     bare = _release(defense).unprotected()
     fine = bare is None or bare.guarantee.promises_nothing
     assert fine, f"{type(defense).__name__}: unprotected() must promise nothing"
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    """A journal in memory."""
-
-    key: bytes = b""
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def previous(self) -> Sequence[dict[str, Any]]:
-        return tuple(self.rows)
-
-    def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.rows.extend(rows)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""Toys on which plugins are checked: a bigram model, a corpus and secrets."""
+"""Toys on which plugins are checked: a bigram model, a journal, a corpus and secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -130,6 +131,20 @@ class ToySession:
         self.queries += sum(map(len, continuations))
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         return Law(self.inner.model.log_pmfs(texts, list(map(len, prefixes))).numpy())
+
+
+@dataclass
+class Memory:
+    """A journal in memory. rows: what a killed process may have written."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    key: bytes = b"a key of the folder's own"
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return list(self.rows)
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.rows += rows
 
 
 def session(access: Access, readable: Access, limit: int | None) -> ToySession:

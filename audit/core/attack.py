@@ -11,6 +11,7 @@ import numpy as np
 from audit.core.corpus import Record
 from audit.core.evidence import Evidence
 from audit.core.predictor import Access, Predictor
+from audit.core.rules import check_fields
 from audit.core.secret import Secret
 from audit.core.terms import Relation
 
@@ -70,6 +71,7 @@ class Knowledge:
 class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters.
 
+    A field's rule, `k: Annotated[int, at_least(2)]`, is checked when an attack is made.
     kinds: kinds of secrets that it attacks, of `audit.core.secret.ATTACKED`.
     access: least access to a release with which it gives evidence.
     shadows: number of shadow models it needs, which the run trains.
@@ -84,6 +86,9 @@ class Attack(ABC):
     shadows: int = 0
     neighbours: bool = False
     on_texts: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(type(self).__module__.rpartition(".")[2], self)
 
     @abstractmethod
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:

@@ -9,17 +9,27 @@ from audit.core.corpus import Corpus
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
-from audit.core.release import Release
+from audit.core.release import ModelRelease, Release
+from audit.core.rules import check_fields
 from audit.core.training import FineTuning, Trained, Training
 
 
 class Defense(ABC):
     """Turns a private corpus and a public model into a Release. Never sees an attack.
 
+    A field's rule, `k: Annotated[int, at_least(2)]`, is checked when a defense is made.
     external: whether it audits a model trained elsewhere, instead of training on the corpus.
     """
 
     external = False
+
+    def __post_init__(self) -> None:
+        check_fields(self.name, self)
+
+    @property
+    def name(self) -> str:
+        """Name on the command line: that of its file."""
+        return type(self).__module__.rpartition(".")[2]
 
     @property
     def controls(self) -> tuple[Defense, ...]:
@@ -47,6 +57,12 @@ class Defense(ABC):
         """
         return None
 
-    @abstractmethod
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """Make the release from the trained models, in the order of `trainings`."""
+        """Make the release from the trained models, in the order of `trainings`.
+
+        By default it is the one model that was trained, with the guarantee that was promised.
+        """
+        (only,) = trained
+        promise = self.promised([only.training])
+        assert promise is not None, f"{self.name} states no guarantee"
+        return ModelRelease(only.model, promise)

@@ -26,7 +26,6 @@ depend on coins.
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -279,12 +278,12 @@ def from_json(document: Mapping[str, Any]) -> Evidence:
     fields = dict(document)
     cls = _CLASSES[fields.pop("evidence")]
     fields["access"] = Access(fields["access"])
-    for field in dataclasses.fields(cls):
-        if field.type == "np.ndarray":
-            array = np.array(_numbers(fields[field.name]), dtype=float)
-            fields[field.name] = array.astype(int) if field.name in _INTEGERS else array
-        elif field.name in ("repeats", "named", "units", "relations", "withheld"):
-            fields[field.name] = _tuples(fields[field.name])
+    arrays = {field.name for field in dataclasses.fields(cls) if field.type == "np.ndarray"}
+    for name, value in fields.items():
+        if name in arrays:  # NumPy reads None as NaN, and words of infinities
+            fields[name] = np.array(value, dtype=float).astype(int if name in _INTEGERS else float)
+        else:
+            fields[name] = _tuples(value)
     made: Evidence = cls(**fields)
     return made
 
@@ -315,13 +314,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return None if value != value else str(value) if abs(value) == float("inf") else value
     return int(value) if isinstance(value, Access) else value
-
-
-def _numbers(value: Any) -> Any:
-    """Read nested lists of numbers, null as NaN."""
-    if isinstance(value, list):
-        return [_numbers(inner) for inner in value]
-    return math.nan if value is None else float(value)
 
 
 def _tuples(value: Any) -> Any:

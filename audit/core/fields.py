@@ -7,9 +7,10 @@ import datetime
 import math
 import types
 import typing
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from audit.core.errors import UsageError
+from audit.core.errors import UsageError, did_you_mean
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _EXPECTED: dict[Any, str] = {
@@ -19,6 +20,27 @@ _EXPECTED: dict[Any, str] = {
     int: "a whole number",
     str: "a string",
 }
+
+
+def pairs(
+    words: Iterable[str], known: Collection[str], where: str, called: str = "key"
+) -> dict[str, str]:
+    """Read words KEY=VALUE, each key once. Raises UsageError that says where.
+
+    known: the keys that there are. called: what a key is, for the message.
+    """
+    given: dict[str, str] = {}
+    for word in words:
+        key, _, value = (part.strip() for part in word.partition("="))
+        if key not in known:
+            hint = did_you_mean(key, list(known)) or f"; it has no {called}s"
+            raise UsageError(f"{where}: unknown {called} {key!r}{hint}")
+        if not value:
+            raise UsageError(f"{where}: {key} has no value; write {key}=VALUE")
+        if key in given:
+            raise UsageError(f"{where}: {key} is given twice; give it once")
+        given[key] = value
+    return given
 
 
 def from_text(text: str, hint: Any, where: str) -> Any:

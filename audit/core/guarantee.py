@@ -94,14 +94,6 @@ class Guarantee:
             return f"the claim allows δ = {self.delta:g}, the bound assumed only {delta or 0:g}"
         return None
 
-    def incomparable_to(self, other: Guarantee) -> str | None:
-        """Explain why two ε cannot be ranked; None if they can."""
-        for name in ("unit", "relation", "basis", "alpha", "delta"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                return f"their {name} differs: {mine} and {theirs}"
-        return None
-
 
 _NESTED: tuple[str, ...] = (Unit.ATTRIBUTES, Unit.RECORD, Unit.USER)  # each within the next
 

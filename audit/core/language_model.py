@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -237,26 +237,19 @@ class OpenSession:
                 [len(prefixes[i]) for i in run],
                 lambda log_pmfs, at, flat=flat: _read(flat[at], log_pmfs, moments),  # type: ignore[misc]
             )
-            answers.update(zip(run, _answers(tails, _joined(parts), len(flat)), strict=True))
+            answers.update(zip(run, _split(tails, _joined(parts)), strict=True))
         return [answers[i] for i in range(len(texts))]
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        return next_log_probs(self.model, contexts, choices), len(contexts)
-
-
-def next_log_probs(
-    model: LanguageModel, contexts: Sequence[Tokens], choices: Sequence[int]
-) -> np.ndarray:
-    """Read log-probabilities of `choices` after each context: (contexts, choices), nats."""
-    read = np.empty((len(contexts), len(choices)))
-    kept = kept_of(model) * max(map(len, contexts), default=0)
-    size = at_once(_CONTEXTS_AT_ONCE, model.vocabulary, kept)
-    for batch in equal_length_batches(contexts, size):
-        log_pmf = model.cursor([contexts[i] for i in batch]).log_pmf()
-        read[batch] = log_pmf[:, list(choices)].cpu().numpy()
-    return read
+        read = np.empty((len(contexts), len(choices)))
+        kept = kept_of(self.model) * max(map(len, contexts), default=0)
+        size = at_once(_CONTEXTS_AT_ONCE, self.model.vocabulary, kept)
+        for batch in equal_length_batches(contexts, size):
+            log_pmf = self.model.cursor([contexts[i] for i in batch]).log_pmf()
+            read[batch] = log_pmf[:, list(choices)].cpu().numpy()
+        return read, len(contexts)
 
 
 def draw(model: LanguageModel, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[Answer]:
@@ -292,17 +285,8 @@ def answers_of(
     log_caps: shape of log_pmfs, nats: upper bounds that a paper reports instead, or None.
     """
     flat = [token for tokens in continuations for token in tokens]
-    return _answers(continuations, _read(flat, log_pmfs, moments, log_caps), answered)
-
-
-@dataclass(frozen=True)
-class _TokensRead:
-    """Facts of tokens, one after the other, in the terms of Answer."""
-
-    log_probs: np.ndarray
-    top1: np.ndarray
-    moments: np.ndarray | None
-    log_caps: np.ndarray | None
+    whole = replace(_read(flat, log_pmfs, moments, log_caps), answered=answered)
+    return _split(continuations, whole)
 
 
 def _read(
@@ -310,41 +294,49 @@ def _read(
     log_pmfs: torch.Tensor,
     moments: bool,
     log_caps: torch.Tensor | None = None,
-) -> _TokensRead:
+) -> Answer:
     """Read tokens (n,) from the distributions (n, V) that they follow."""
     flat = torch.tensor(tokens, dtype=torch.long, device=log_pmfs.device)
-    return _TokensRead(
-        log_pmfs.gather(1, flat[:, None])[:, 0].cpu().numpy(),
-        (log_pmfs.argmax(dim=1) == flat).cpu().numpy(),
-        moments_of(log_pmfs).cpu().numpy() if moments else None,
-        None if log_caps is None else log_caps.gather(1, flat[:, None])[:, 0].cpu().numpy(),
+
+    def of_tokens(logs: torch.Tensor) -> np.ndarray:
+        chosen: np.ndarray = logs.gather(1, flat[:, None])[:, 0].cpu().numpy()
+        return chosen
+
+    return Answer(
+        tuple(tokens),
+        log_probs=of_tokens(log_pmfs),
+        top1=(log_pmfs.argmax(dim=1) == flat).cpu().numpy(),
+        answered=len(tokens),
+        moments=moments_of(log_pmfs).cpu().numpy() if moments else None,
+        log_caps=None if log_caps is None else of_tokens(log_caps),
     )
 
 
-def _joined(parts: Sequence[_TokensRead]) -> _TokensRead:
-    """Join consecutive tokens, read without caps."""
+def _joined(parts: Sequence[Answer]) -> Answer:
+    """Join the answers for consecutive tokens, read without caps."""
     moments = [part.moments for part in parts if part.moments is not None]
-    return _TokensRead(
+    return Answer(
+        tuple(token for part in parts for token in part.tokens),
         np.concatenate([part.log_probs for part in parts]),
         np.concatenate([part.top1 for part in parts]),
-        np.concatenate(moments, axis=1) if moments else None,
-        None,
+        answered=sum(part.answered for part in parts),
+        moments=np.concatenate(moments, axis=1) if moments else None,
     )
 
 
-def _answers(continuations: Sequence[Tokens], read: _TokensRead, answered: int) -> list[Answer]:
-    """Make one Answer for each continuation from all of their tokens."""
+def _split(continuations: Sequence[Tokens], whole: Answer) -> list[Answer]:
+    """Split the answer for all tokens into one for each continuation."""
     answers, first = [], 0
     for tokens in continuations:
         here = slice(first, first + len(tokens))
         answers.append(
             Answer(
                 tokens=tuple(tokens),
-                log_probs=read.log_probs[here],
-                top1=read.top1[here],
-                answered=min(max(answered - first, 0), len(tokens)),
-                moments=None if read.moments is None else read.moments[:, here],
-                log_caps=None if read.log_caps is None else read.log_caps[here],
+                log_probs=whole.log_probs[here],
+                top1=whole.top1[here],
+                answered=min(max(whole.answered - first, 0), len(tokens)),
+                moments=None if whole.moments is None else whole.moments[:, here],
+                log_caps=None if whole.log_caps is None else whole.log_caps[here],
             )
         )
         first += len(tokens)

@@ -44,8 +44,14 @@ class Ledger:
         self._turn = threading.RLock()
 
     def mark(self, query: Sequence[int | float]) -> str:
-        """Compute the fingerprint of a query under this session's key."""
-        return mark(query, self._journal.key)
+        """Compute the fingerprint of a query: its context and scored token, or a sign of sampling.
+
+        It has this session's key, so a reader of the ledger cannot guess queries and check them;
+        and it is written in letters, so it never contains digits of a secret.
+        """
+        text = json.dumps([*query]).encode()
+        digest = hashlib.blake2b(text, digest_size=8, key=self._journal.key[:64]).hexdigest()
+        return digest.translate(LETTERS)
 
     @property
     def asked(self) -> int:
@@ -197,17 +203,6 @@ def _answer(row: dict[str, Any]) -> dict[str, Any]:
     replay that was recognised by them would answer a number of queries that depends on the data.
     """
     return {key: value for key, value in row.items() if key not in _ASIDE}
-
-
-def mark(query: Sequence[int | float], key: bytes) -> str:
-    """Compute the fingerprint of a query: its context and scored token, or a sign of sampling.
-
-    It is keyed, so a reader of the ledger cannot guess queries and check them; and written in
-    letters, so it never contains digits of a secret.
-    """
-    text = json.dumps([*query]).encode()
-    digest = hashlib.blake2b(text, digest_size=8, key=key[:64]).hexdigest()
-    return digest.translate(LETTERS)
 
 
 def round_up(charge: float) -> float:

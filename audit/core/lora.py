@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from audit.core.errors import UsageError, did_you_mean
-from audit.core.fields import from_text
+from audit.core.fields import from_text, pairs
 from audit.core.rules import VISIBLE, at_least, check_fields
 
 AUTO, ALL_LINEAR = "auto", "all-linear"
@@ -36,15 +35,6 @@ class Lora:
 
 def parsed(text: str) -> Lora:
     """Read `r=8,alpha=16,targets=auto`; alpha is 2r unless given. Raises UsageError."""
-    given = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if key not in _READ or not equals:
-            known = list(_READ)
-            raise UsageError(
-                f"--lora {pair}: expected r=8,alpha=16,targets=auto{did_you_mean(key, known)}"
-            )
-        if key in given:
-            raise UsageError(f"--lora: {key} is given twice; give it once")
-        given[key] = from_text(value, _READ[key], f"--lora: {key}")
+    words = pairs(filter(str.strip, text.split(",")), _READ, "--lora")
+    given = {key: from_text(value, _READ[key], f"--lora: {key}") for key, value in words.items()}
     return Lora(**{"alpha": 2 * given.get("r", Lora.r)} | given)

@@ -8,6 +8,7 @@ from pathlib import Path
 CGROUP = Path("/sys/fs/cgroup")
 _MEMORY = ("memory.max", "memory/memory.limit_in_bytes")  # of cgroup 2 and of cgroup 1
 _CPU = "cpu.max"  # a quota and its period, in µs
+_LAUNCH = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _CPU_1 = ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")
 
 
@@ -30,10 +31,14 @@ def memory() -> float:
 
 
 def launched() -> int | None:
-    """Return this process's rank where torchrun or `accelerate launch` started several."""
-    if int(os.environ.get("WORLD_SIZE") or 1) < 2 or "RANK" not in os.environ:
+    """Return this process's rank where torchrun or `accelerate launch` started several.
+
+    They say also where to meet. Schedulers and images that set a part of this have started one.
+    """
+    rank, number, *meeting = (os.environ.get(name, "") for name in _LAUNCH)
+    if not (rank.isdecimal() and number.isdecimal() and all(meeting)) or int(number) < 2:
         return None
-    return int(os.environ["RANK"])
+    return int(rank)
 
 
 def _words(name: str) -> list[str]:

@@ -72,23 +72,19 @@ class ListingTokenizer(Tokenizer, Protocol):
         """List every word that can be a token, with any marks of the vocabulary (Ġ, ##, ▁)."""
 
 
-@runtime_checkable
-class TurnTokenizer(Tokenizer, Protocol):
-    """A tokenizer of conversations, perhaps."""
-
-    @property
-    def goes_on(self) -> bool:
-        """Return whether a text may go on after `stop`, which then closes every turn."""
-
-
 def is_chat(tokenizer: Tokenizer) -> bool:
-    """Return whether a tokenizer is one of conversations."""
-    return isinstance(tokenizer, TurnTokenizer) and tokenizer.goes_on
+    """Return whether a text may go on after `stop`, which then closes every turn: its `goes_on`."""
+    return bool(getattr(tokenizer, "goes_on", False))
 
 
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encode a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
+
+
+def before(stop: int, tokens: Tokens) -> Tokens:
+    """Cut tokens at the first `stop`."""
+    return tokens[: tokens.index(stop)] if stop in tokens else tokens
 
 
 def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:

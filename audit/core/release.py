@@ -97,24 +97,24 @@ class Release(ABC):
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         """Open a session with a full budget. `stream` is its only source of randomness."""
 
-    @abstractmethod
     def unprotected(self) -> Release | None:
         """Return the same trained models without protection, as a positive control; or None.
 
         It depends on the models only, so settings that share models share its measurements.
         """
+        return None
 
     def at_best_step(self) -> tuple[Release, float] | None:
         """Return the same release at the best step of its training on held-out text, and the share
         of the training done there, 0 to 1; None where that is the last or was not looked for."""
         return None
 
-    @abstractmethod
     def neighbour(self, unit: int) -> Release | None:
         """Return the same release without that unit, for the auditor only; None if impossible.
 
         Units are numbered from 0, as in the ledger. Raises IndexError for a unit that is not there.
         """
+        return None
 
     def replaced(self, unit: int) -> Release | None:
         """Return the same release with that unit replaced by another one, as `neighbour` does."""
@@ -151,9 +151,3 @@ class ModelRelease(Release):
             return None
         model, share = self.best
         return replace(self, model=model, best=None), share
-
-    def unprotected(self) -> Release | None:
-        return None
-
-    def neighbour(self, unit: int) -> Release | None:
-        return None

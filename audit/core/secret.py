@@ -12,12 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
+from audit.core.rules import Rule, between, check_fields, one_of
 from audit.core.wording import WORDED
 
 PLANTED = ("code", "id", "name", "record")  # unless a plan says otherwise
@@ -28,7 +29,14 @@ ATTACKED = (*KINDS, OWN)
 TURNS = ("assistant", "user")  # whose turn a secret can be in a conversation
 CODE_LIKE = ("code", *ON_REQUEST)  # short values, which one generation may hold
 DIGITS = "0123456789"
-LARGEST = {"digits": 100, "copies": 100_000, "users": 10**9, "invented": 1_000_000}
+LARGEST = {"copies": 100_000, "invented": 1_000_000}  # of what is planted; more is a slip
+AT_LEAST_TWO = Rule("at least 2: coins need at least 2 users", lambda users: users >= 2)
+LENGTH = between(1, 100)  # of drawn digits
+COPIES = between(1, LARGEST["copies"])
+_TIERS = Rule(
+    f"numbers from 0 to {LARGEST['copies']:,}, not all 0",
+    lambda tiers: max(tiers, default=0) > 0 and 0 <= min(tiers) <= max(tiers) <= LARGEST["copies"],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,57 +180,43 @@ class Planting:
     turn: whose turn a secret is in a corpus of conversations, "assistant" or "user".
     """
 
-    users: int
-    invented: int = 0
+    users: Annotated[int, AT_LEAST_TWO]
+    invented: Annotated[int, between(0, LARGEST["invented"])] = 0
     kinds: tuple[str, ...] = PLANTED
-    code_digits: int = 5
-    code_copies: int = 4
+    code_digits: Annotated[int, LENGTH] = 5
+    code_copies: Annotated[int, COPIES] = 4
     code_prefix: str | None = None
     code_suffix: str = "."
-    id_digits: int = 6
-    id_copies: tuple[int, ...] = (1, 0, 4, 0, 16, 0)
+    id_digits: Annotated[int, LENGTH] = 6
+    id_copies: Annotated[tuple[int, ...], _TIERS] = (1, 0, 4, 0, 16, 0)
     id_prefix: str | None = None
     id_suffix: str = "."
-    name_copies: int = 4
+    name_copies: Annotated[int, COPIES] = 4
     name_prefix: str | None = None
     name_suffix: str = "."
-    email_copies: int = 4
+    email_copies: Annotated[int, COPIES] = 4
     email_prefix: str | None = None
     email_suffix: str = "."
-    phone_copies: int = 4
+    phone_copies: Annotated[int, COPIES] = 4
     phone_prefix: str | None = None
     phone_suffix: str = "."
-    key_copies: int = 4
+    key_copies: Annotated[int, COPIES] = 4
     key_prefix: str | None = None
     key_suffix: str = "."
     pattern: str = ""
-    pattern_copies: int = 4
+    pattern_copies: Annotated[int, COPIES] = 4
     pattern_prefix: str | None = None
     pattern_suffix: str = "."
-    turn: str = TURNS[0]
+    turn: Annotated[str, one_of(*TURNS)] = TURNS[0]
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.kinds) - set(ATTACKED))
         if unknown:
             known = ", ".join(ATTACKED)
             raise UsageError(f"planting.kinds: unknown {unknown[0]!r}; known: {known}")
-        if self.users < 2:
-            raise UsageError(f"planting.users is {self.users}; coins need at least 2 users")
-        if self.invented < 0:
-            raise UsageError(f"planting.invented is {self.invented}; it must be at least 0")
         if len(set(self.kinds)) < len(self.kinds):
             raise UsageError("planting.kinds: a kind is listed twice; list each kind once")
-        copies = [getattr(self, f"{kind}_copies") for kind in WORDED if kind != "id"]
-        copies.append(max(self.id_copies, default=0))
-        if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
-            raise UsageError("planting: digits and copies must be at least 1")
-        if self.turn not in TURNS:
-            raise UsageError(f"planting.turn is {self.turn!r}; it can be {' or '.join(TURNS)}")
-        self._check_sizes(copies)
-        self._check_on_request()
-
-    def _check_on_request(self) -> None:
-        """Raise UsageError for settings of a kind that is not planted."""
+        check_fields("planting", self)
         for kind in set(ON_REQUEST) - set(self.kinds):
             if getattr(self, f"{kind}_prefix") is not None:
                 raise UsageError(
@@ -230,15 +224,6 @@ class Planting:
                     "to planting.kinds"
                 )
         check_pattern(self.pattern, self.kinds, "planting.pattern", "planting.kinds")
-
-    def _check_sizes(self, copies: Sequence[int]) -> None:
-        """Raise UsageError for counts that no corpus holds."""
-        sizes = {"digits": max(self.code_digits, self.id_digits), "copies": max(copies)}
-        sizes |= {"users": self.users, "invented": self.invented}
-        for name, value in sizes.items():
-            if value > LARGEST[name]:
-                most = f"{LARGEST[name]:,}"
-                raise UsageError(f"planting: {name} must be at most {most}; more is a slip")
 
     @property
     def document(self) -> dict[str, Any]:

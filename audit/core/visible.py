@@ -48,11 +48,6 @@ def code_point(character: str) -> str:
     return f"‹U+{ord(character):04X}›"
 
 
-def visible_tree(tree: Any) -> Any:
-    """Make every string of a JSON-like tree visible, keys included."""
-    return each_text(tree, visible)
-
-
 def each_text(tree: Any, change: Callable[[str], str], keys: bool = True) -> Any:
     """Change every string of a JSON-like tree. keys: whether those of objects, too."""
     if isinstance(tree, str):

@@ -17,7 +17,8 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +138,22 @@ def make_folder(path: Path, private: bool = False) -> None:
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield a private folder beside `path`, removed when the block ends unless it was moved."""
-    with _named(path):
-        partial = _beside(path)
-        partial.mkdir(mode=0o700)
-        with _open(partial, os.O_RDONLY | os.O_DIRECTORY | _SAFE) as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            try:
-                yield partial
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
+    with _named(path), held_folder(lambda: _beside(path)) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def held_folder(fresh: Callable[[], Path]) -> Iterator[Path]:
+    """Yield a private folder, locked while this process lives, and remove it when the block ends.
+
+    fresh: draws its name, again where somebody took the folder for abandoned before it was locked.
+    """
+    folder, lock = _held(fresh)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+        os.close(lock)
 
 
 @contextlib.contextmanager
@@ -175,10 +183,26 @@ def remove_abandoned(folder: Path, name: str | None = None) -> int:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         partial = PARTIAL.fullmatch(path.name)
         if partial and name in (None, partial[1]):
-            # gone, of a process that lives, or too deep to be removed
-            with contextlib.suppress(OSError, RecursionError):
-                size += _remove_if_abandoned(path)
+            size += remove_if_abandoned(path)
     return size
+
+
+def remove_if_abandoned(path: Path) -> int:
+    """Remove a file or folder that no process has locked; return its size, 0 where it stays."""
+    # gone, of a process that lives, or too deep to be removed
+    with contextlib.suppress(OSError, RecursionError):
+        found = path.lstat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            path.unlink()
+            return 0
+        with _open(path, os.O_RDONLY | _SAFE) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_uid != os.getuid():
+                return 0
+            size = _size(path)
+            _remove(path)
+            return size
+    return 0
 
 
 def check_plain(path: Path) -> None:
@@ -252,18 +276,37 @@ def _end(descriptor: int, whole_lines: bool) -> int:
     return size
 
 
-def _remove_if_abandoned(path: Path) -> int:
-    found = path.lstat()
-    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        path.unlink()
-        return 0
-    with _open(path, os.O_RDONLY | _SAFE) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if stat.S_ISDIR(found.st_mode):
-            shutil.rmtree(path)
+def _held(fresh: Callable[[], Path]) -> tuple[Path, int]:
+    """Make and lock a folder; another one if it was taken for abandoned before it was locked."""
+    while True:
+        folder = fresh()
+        folder.mkdir(mode=0o700)
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _size(path: Path) -> int:
+    size = 0
+    for one in path.rglob("*") if path.is_dir() else [path]:
+        with contextlib.suppress(FileNotFoundError):
+            size += one.lstat().st_size
+    return size
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, with retries: processes that are ending write for a moment more."""
+    for _ in range(50):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink()
-    return found.st_size
+            path.unlink(missing_ok=True)
+        if not path.exists():
+            return
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager

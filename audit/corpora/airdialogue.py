@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
@@ -17,12 +16,11 @@ from audit.corpora.part import Part
 
 
 def recognises(part: Part) -> bool:
-    """Return whether the file is one of JSON lines and begins with a dialogue."""
-    return is_row(jsonl.first(part))
+    """Return whether the part is of JSON lines and begins with a dialogue."""
+    return _is_dialogue(jsonl.first(part))
 
 
-def is_row(row: object) -> bool:
-    """Return whether a line, or a row of the hub, is a dialogue with its intent."""
+def _is_dialogue(row: object) -> bool:
     if not isinstance(row, Mapping) or not isinstance(row.get("intent"), Mapping):
         return False
     turns = row.get("dialogue")
@@ -30,14 +28,12 @@ def is_row(row: object) -> bool:
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Read every dialogue of a part. Raises UsageError with file and line."""
-    return rows(jsonl.numbered(part), part)
+    """Read every dialogue of a part; one without a turn is left out.
 
-
-def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Iterator[Record]:
-    """Read every dialogue of (line number, row); one without a turn is left out."""
-    for number, row in numbered:
-        if not is_row(row):
+    Raises UsageError with file and line.
+    """
+    for number, row in jsonl.numbered(part):
+        if not _is_dialogue(row):
             raise UsageError(
                 f"{part.where(number)}: no 'dialogue' (a list of turns) with an 'intent', "
                 "unlike the rows before; remove it"

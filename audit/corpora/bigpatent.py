@@ -6,8 +6,7 @@ publication number; on the hub, where there is none, a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
@@ -16,26 +15,24 @@ from audit.corpora.part import Part
 
 
 def recognises(part: Part) -> bool:
-    """Return whether the file is one of JSON lines and begins with a patent."""
-    return is_row(jsonl.first(part))
+    """Return whether the part is of JSON lines and begins with a patent."""
+    return _is_patent(jsonl.first(part))
 
 
-def is_row(row: object) -> bool:
-    """Return whether a line, or a row of the hub, is a patent: both parts, no text of its own."""
+def _is_patent(row: object) -> bool:
+    """Return whether a row has both parts of a patent, and no text of its own."""
     if not isinstance(row, Mapping) or "text" in row or "messages" in row:
         return False
     return isinstance(row.get("description"), str) and isinstance(row.get("abstract"), str)
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Read every patent of a part. Raises UsageError with file and line."""
-    return rows(jsonl.numbered(part), part)
+    """Read every patent of a part; one without a description is left out.
 
-
-def rows(numbered: Iterable[tuple[int, Mapping[str, Any]]], part: Part) -> Iterator[Record]:
-    """Read every patent of (line number, row); one without a description is left out."""
-    for number, row in numbered:
-        if not is_row(row):
+    Raises UsageError with file and line.
+    """
+    for number, row in jsonl.numbered(part):
+        if not _is_patent(row):
             raise UsageError(
                 f"{part.where(number)}: no 'description' with an 'abstract', unlike the rows "
                 "before; remove it"

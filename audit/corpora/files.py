@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
-from audit.corpora import airdialogue, arrow_process, forms, mail, packed, tables
+from audit.corpora import arrow_process, forms, mail, packed, tables
 from audit.corpora.folder import listed, partitions
 from audit.corpora.part import JSON, Part, naming, split_of_file, stem
-from audit.corpora.reading import USUAL, Reading, RecordForm
+from audit.corpora.reading import USUAL, Reading
 
 _TEXT = (".txt", ".en")
 KINDS = (*JSON, *tables.DELIMITERS, *tables.ARROW, *mail.KINDS, *_TEXT)
@@ -38,15 +38,7 @@ def records(
             f"{path}: unknown kind of file; a corpus is a folder or a file of one of the kinds "
             f"{', '.join(KINDS)}, also packed as {' or '.join(packed.PACKED)}"
         )
-    readers = [forms.reader(part) for part in parts]
-    _check_plain([part for part, read in zip(parts, readers, strict=True) if read is forms.blocks])
-    dialogues: list[Record] = []
-    for part, read in zip(parts, readers, strict=True):
-        if read is airdialogue.records:
-            dialogues += read(part)
-        else:
-            yield from read(part)
-    yield from airdialogue.in_one_split(dialogues)
+    yield from forms.records(parts)
 
 
 def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Part]:
@@ -97,32 +89,18 @@ def _content(
         content = packed.content(path)
         arrow_process.check(path, content)
         rows = tables.arrow(content, kind, place)
-        return tables.lines({**columns, **row} for row in rows), "rows.jsonl"
+        return tables.lines({**columns, **row} for row in rows), tables.FILE
     if kind in mail.KINDS:
         name = path.parent.name if kind == ".eml" else stem(path)
-        return tables.lines(mail.rows(packed.content(path), kind, name)), "rows.jsonl"
+        return tables.lines(mail.rows(packed.content(path), kind, name)), tables.FILE
     text = packed.text(path)
     if kind in tables.DELIMITERS:
         cells = tables.separated(text, tables.DELIMITERS[kind], place)
-        return tables.lines(cells), "rows.jsonl"
+        return tables.lines(cells), tables.FILE
     array = tables.array(text, place) if kind == ".json" else None
     if array is not None:
-        return tables.lines(array), "rows.jsonl"
+        return tables.lines(array), tables.FILE
     # not splitlines(): form feeds and the like are part of JSON strings and lines of text
     return text.split("\n"), path.with_suffix(
         ""
     ).name if path.suffix in packed.PACKED else path.name
-
-
-def _check_plain(parts: list[Part]) -> None:
-    """Refuse plain text of which it is not plain what a record is. Raises UsageError."""
-    if not parts or parts[0].reading.records is not None:
-        return
-    blocks = [[text for _, text in part.blocks()] for part in parts]
-    lines = [own[0].count("\n") + 1 for own in blocks if own]
-    if all(len(own) < 2 for own in blocks) and max(lines, default=0) > 1:
-        commands = " or ".join(f"--records {form}" for form in RecordForm)
-        raise UsageError(
-            f"{parts[0].place}: {max(lines)} lines without a blank line between them; say what "
-            f"one record is: {commands}"
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from audit.core.corpus import Record
+from audit.core.errors import UsageError
 from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
 from audit.corpora.columns import EACH
 from audit.corpora.part import Part
@@ -42,7 +43,7 @@ _RECORDS: Mapping[RecordForm | None, Callable[[Part], Iterator[tuple[int, str]]]
     RecordForm.FILE: _file,
 }
 
-FORMS: tuple[Form, ...] = (  # of files
+FORMS: tuple[Form, ...] = (
     (airdialogue.recognises, airdialogue.records),
     (bigpatent.recognises, bigpatent.records),
     (jsonl.recognises, jsonl.records),
@@ -52,6 +53,31 @@ FORMS: tuple[Form, ...] = (  # of files
 )
 
 
-def reader(part: Part, forms: Sequence[Form] = FORMS, default: Reader = blocks) -> Reader:
-    """Return the reader of the first form that recognises the part, else the default one."""
-    return next((records for recognises, records in forms if recognises(part)), default)
+def records(parts: Sequence[Part]) -> Iterator[Record]:
+    """Read every record of a corpus, each part by the first form that recognises it.
+
+    Raises UsageError with file and line.
+    """
+    readers = [next((read for knows, read in FORMS if knows(part)), blocks) for part in parts]
+    _check_plain([part for part, read in zip(parts, readers, strict=True) if read is blocks])
+    dialogues: list[Record] = []
+    for part, read in zip(parts, readers, strict=True):
+        if read is airdialogue.records:
+            dialogues += read(part)
+        else:
+            yield from read(part)
+    yield from airdialogue.in_one_split(dialogues)
+
+
+def _check_plain(parts: Sequence[Part]) -> None:
+    """Refuse plain text of which it is not plain what a record is. Raises UsageError."""
+    if not parts or parts[0].reading.records is not None:
+        return
+    blocks = [[text for _, text in part.blocks()] for part in parts]
+    lines = [own[0].count("\n") + 1 for own in blocks if own]
+    if all(len(own) < 2 for own in blocks) and max(lines, default=0) > 1:
+        commands = " or ".join(f"--records {form}" for form in RecordForm)
+        raise UsageError(
+            f"{parts[0].place}: {max(lines)} lines without a blank line between them; say what "
+            f"one record is: {commands}"
+        )

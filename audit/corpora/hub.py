@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError, first_line
-from audit.corpora import airdialogue, bigpatent, columns, customersim, europarl, jsonl, wikitext
-from audit.corpora.forms import Form, reader
+from audit.corpora import columns, customersim, europarl, forms, tables, wikitext
 from audit.corpora.part import SPLIT_OF, Part
 from audit.corpora.reading import COLUMNS, USUAL, Reading
 
 Row = Mapping[str, Any]
 
 _LOOSE = ("name", "split")  # columns that many data sets have for something else
-_TEXTS: tuple[Form, ...] = (  # forms of a `text` column
-    (wikitext.recognises, wikitext.records),
-    (customersim.recognises, customersim.records),
-)
 
 
 def records(
@@ -35,33 +30,31 @@ def records(
     notes: receives what was recognised, with a number of records.
     """
     taken: dict[str, int] = {} if notes is None else notes
+    make = partial(Part, titles=set[str](), reading=reading, notes=taken)
     splits = _load(name)
-    titles: set[str] = set()
-    dialogues: list[Record] = []
+    parts = []
     for split, rows in splits.items():
         of_corpus = SPLIT_OF.get(split, "") if "train" in splits else ""
-        part = Part(
-            split,
-            f"hf:{name}/{split}",
-            _lines(rows),
-            of_corpus,
-            titles=titles,
-            reading=reading,
-            notes=taken,
-        )
-        first = rows[0] if rows else {}
-        if airdialogue.is_row(first):
-            dialogues += airdialogue.rows(enumerate(rows, start=1), part)
-        elif bigpatent.is_row(first):
-            yield from bigpatent.rows(enumerate(rows, start=1), part)
-        elif europarl.is_row(first):
-            yield from europarl.records(part)
-        else:
-            named = any(getattr(reading, name) is not None for name in COLUMNS)
-            entries = partial(_entries, rows)
-            own = named or "text" not in first or "user" in map(str.lower, first)
-            yield from (entries if own else reader(part, _TEXTS, entries))(part)
-    yield from airdialogue.in_one_split(dialogues)
+        lines, file = _content(rows, reading)
+        parts.append(make(split, f"hf:{name}/{split}", lines, of_corpus, file=file))
+    yield from forms.records(parts)
+
+
+def _content(rows: Sequence[Row], reading: Reading) -> tuple[list[str], str]:
+    """Write rows as a file's lines, of text or of JSON, with the name that shows which."""
+    first = rows[0] if rows else {}
+    if europarl.is_row(first):
+        return _lines(rows, europarl.english), "pairs.en"
+    named = any(getattr(reading, name) is not None for name in COLUMNS)
+    if "text" in first and "user" not in map(str.lower, first) and not named:
+        lines = _lines(rows, _text)
+        text = Part("", "", lines)
+        if wikitext.recognises(text) or customersim.recognises(text):
+            return lines, ""
+    fitting = (
+        {n: v for n, v in row.items() if n not in _LOOSE or columns.fits(n, v)} for row in rows
+    )
+    return tables.lines(fitting), tables.FILE
 
 
 def _load(name: str) -> dict[str, list[Row]]:
@@ -92,20 +85,12 @@ def _readings(name: str) -> list[tuple[str, str | None]]:
     return [(name, None), (words[0], words[1])] if len(words) == 2 else [(name, None)]
 
 
-def _lines(rows: Sequence[Row]) -> list[str]:
+def _lines(rows: Sequence[Row], text_of: Callable[[Row], str]) -> list[str]:
     """Write rows as lines: one line per row (blank for an empty row), or a block per row."""
-    line_of = europarl.english if rows and europarl.is_row(rows[0]) else _text
-    texts = [line_of(row) for row in rows]
+    texts = [text_of(row) for row in rows]
     between = "\n\n" if any("\n" in text for text in texts) else "\n"
     return between.join(texts).split("\n")
 
 
 def _text(row: Row) -> str:
     return str(row.get("text") or "").strip("\n")
-
-
-def _entries(rows: Sequence[Row], part: Part) -> Iterator[Record]:
-    """Read rows by their columns: text, conversations, other names of the text, or named ones."""
-    for number, row in enumerate(rows, start=1):
-        fitting = {n: v for n, v in row.items() if n not in _LOOSE or columns.fits(n, v)}
-        yield from jsonl.record(fitting, part, number)

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from audit.core.errors import UsageError
+from audit.core.errors import UsageError, first_line
 from audit.core.files import regular
 
 PACKED = (".gz", ".zst")
@@ -27,22 +27,23 @@ def content(path: Path) -> bytes:
     """Read a file, unpacked. Raises UsageError."""
     try:
         stored = regular(path).read_bytes()
-        if path.suffix == ".gz":
-            with gzip.open(io.BytesIO(stored)) as packed:
-                return _bounded(packed.read(most(stored) + 1), stored, path)
-    except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
+        if path.suffix not in PACKED:
+            return stored
+        with _opened(stored, path) as packed:
+            whole: bytes = packed.read(most(stored) + 1)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or first_line(error)
         raise UsageError(f"{path}: cannot be read ({why})") from None
-    return _unpacked(stored, path) if path.suffix == ".zst" else stored
+    if len(whole) > most(stored):
+        raise UsageError(f"{path}: {TOO_LONG}")
+    return whole
 
 
-def _unpacked(stored: bytes, path: Path) -> bytes:
+def _opened(stored: bytes, path: Path) -> Any:
+    if path.suffix == ".gz":
+        return gzip.open(io.BytesIO(stored))
     pyarrow = library(".zst", str(path))
-    try:
-        with pyarrow.input_stream(io.BytesIO(stored), compression="zstd") as stream:
-            return _bounded(stream.read(most(stored) + 1), stored, path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UsageError(f"{path}: cannot be unpacked ({error})") from None
+    return pyarrow.input_stream(io.BytesIO(stored), compression="zstd")
 
 
 def library(suffix: str, place: str) -> Any:
@@ -59,12 +60,6 @@ def library(suffix: str, place: str) -> Any:
 def most(stored: bytes) -> int:
     """Return how long what is packed may be."""
     return max(_ALWAYS, _RATIO * len(stored))
-
-
-def _bounded(whole: bytes, stored: bytes, path: Path) -> bytes:
-    if len(whole) > most(stored):
-        raise UsageError(f"{path}: {TOO_LONG}")
-    return whole
 
 
 def text(path: Path) -> str:

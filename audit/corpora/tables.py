@@ -14,6 +14,7 @@ from audit.corpora import packed
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARROW = (".parquet", ".arrow", ".feather")
+FILE = "rows.jsonl"  # the name of the lines of a table, by which they are known as JSON
 _OTHERS = ";\t|"  # what spreadsheets put between cells where a comma is a decimal sign
 _ROWS = 256  # that are read together
 _A_VALUE = 8  # characters at least, as which each value counts

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from audit.core.evidence import (
     Divergences,
@@ -17,64 +16,69 @@ from audit.core.evidence import (
     Ranks,
     Scores,
     Successes,
-    about,
 )
+from audit.core.secret import Secret
 from audit.findings import charges as ledgers
 from audit.findings import exhibits, hits, likelihoods, mentions, ranks, scores, successes
-from audit.findings.case import Case
-from audit.findings.charges import Charges
+from audit.findings.case import Case, Charges
+from audit.findings.rejections import NONE, Family
 from audit.results.joined import LEVEL
 from audit.results.measurement import Measurement
 from audit.statistics.tossed import Tossed
 
-__all__ = ["LEVEL", "Case", "Charges", "measurements_of", "tests_of"]
-
-_BY_KIND: dict[type[Evidence], Any] = {
-    Exhibits: exhibits.measurements,
-    Hits: hits.measurements,
-    Likelihoods: likelihoods.measurements,
-    Mentions: mentions.measurements,
-    Ranks: ranks.measurements,
-    Scores: scores.measurements,
-    Successes: successes.measurements,
-}
-_TESTS: dict[type[Evidence], Any] = {
-    Hits: hits.tests,
-    Likelihoods: likelihoods.tests,
-    Mentions: mentions.tests,
-    Scores: scores.tests,
-    Successes: successes.tests,
-}
-_ON_LEDGERS: dict[type[Evidence], Any] = {
-    Divergences: ledgers.from_divergences,
-    LogRatios: ledgers.from_log_ratios,
-}
+__all__ = ["LEVEL", "Case", "Charges", "family_of", "measurements_of", "tests_of"]
 
 
-def measurements_of(
-    evidence: Iterable[Evidence], case: Case, charges: Charges | None = None
-) -> list[Measurement]:
-    """Compute what one attack measured on one release. charges: of its ledger, if it has one."""
-    made: list[Measurement] = []
-    for one in evidence:
-        if type(one) in _ON_LEDGERS:
-            made += _ON_LEDGERS[type(one)](one, case, charges)
-            continue
-        made += _BY_KIND[type(one)](*_part(one, case))
-    return made
+class _Kind(NamedTuple):
+    """Computes what follows from one kind of evidence.
+
+    tests: those that are functions of scores and coins. family: the most tests that findings on
+    evidence of a shape make.
+    """
+
+    measurements: Callable[[Any, Case], list[Measurement]]
+    tests: Callable[[Any, Case], dict[str, Tossed]] = lambda evidence, case: {}
+    family: Callable[[Any, Sequence[Secret]], Family] = lambda evidence, secrets: NONE
+
+
+def _always(tests: int, claims: int, tossed: int) -> Callable[[Any, Sequence[Secret]], Family]:
+    return lambda evidence, secrets: Family(tests, claims, tossed)
+
+
+_KINDS: dict[type[Evidence], _Kind] = {
+    # of the values, and the guesses
+    Hits: _Kind(hits.measurements, hits.tests, _always(2, 1, 1)),
+    Mentions: _Kind(mentions.measurements, mentions.tests, _always(2, 1, 2)),
+    Likelihoods: _Kind(likelihoods.measurements, likelihoods.tests, _always(1, 0, 1)),
+    Successes: _Kind(successes.measurements, successes.tests, _always(2, 1, 2)),
+    Scores: _Kind(scores.measurements, scores.tests, scores.family),
+    Ranks: _Kind(ranks.measurements, family=ranks.family),
+    Exhibits: _Kind(exhibits.measurements),  # no coin decides about them
+    Divergences: _Kind(ledgers.from_divergences),  # a ledger is tested, not what was planted
+    LogRatios: _Kind(ledgers.from_log_ratios),
+}
+
+
+def measurements_of(evidence: Iterable[Evidence], case: Case) -> list[Measurement]:
+    """Compute what one attack measured on one release."""
+    return [made for one in evidence for made in _KINDS[type(one)].measurements(*case.part(one))]
 
 
 def tests_of(evidence: Iterable[Evidence], case: Case) -> dict[str, Tossed]:
     """Make the tests of what one attack measured that are functions of scores and coins."""
     made: dict[str, Tossed] = {}
     for one in evidence:
-        if type(one) in _TESTS:
-            made |= _TESTS[type(one)](*_part(one, case))
+        made |= _KINDS[type(one)].tests(*case.part(one))
     return made
 
 
-def _part(evidence: Evidence, case: Case) -> tuple[Evidence, Case]:
-    """Restrict evidence and case to the secrets that it is about."""
-    places = [i for i, s in enumerate(case.secrets) if evidence.kind in (None, s.kind)]
-    part = replace(case, secrets=tuple(case.secrets[i] for i in places))
-    return about(evidence, places), part
+def family_of(shape: Iterable[Evidence], secrets: Sequence[Secret]) -> Family:
+    """Add up the most tests that findings on evidence of this shape make, before anything is asked.
+
+    secrets: what the attack was given. Findings that share a test count once.
+    """
+    each = (
+        _KINDS[type(one)].family(one, [s for s in secrets if one.kind in (None, s.kind)])
+        for one in shape
+    )
+    return sum(each, NONE)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
 from audit.findings.guesses import name_of, test_claim
-from audit.findings.rejections import Family, confounded_tests, test_of
+from audit.findings.rejections import Family, test_of
+from audit.results.joined import leak_p
 from audit.results.measurement import Measurement
 from audit.statistics import holm
 from audit.statistics.retossed import adjusted_p_values, tosses_for
@@ -32,13 +33,18 @@ def adjusted(
 
     tests: those that are functions of scores and coins, by name. heads: (users,), bool.
     """
-    sound = [m for m in measurements if test_of(m) not in confounded_tests(measurements)]
-    p_of = {test_of(m): m.p_value for m in sound if m.p_value is not None}
-    guesses = {name_of(test_of(m)) for m in sound if test_claim(m, guarantee)}
+    p_of = {test_of(m): m.p_value for m in measurements if m.p_value is not None}
+    guesses = {name_of(test_of(m)) for m in measurements if test_claim(m, guarantee)}
     run = {name: test for name, test in tests.items() if name in p_of or name in guesses}
     others = {name: p for name, p in p_of.items() if name not in tests}
-    found = {**_by_tosses(run, heads, family, seed), **_by_holm(others, family)}
-    return [_with(m, found) for m in measurements]
+    together = _by_tosses(run, heads, family, seed)
+    found = _in_family(together, others, family)
+    done = [_with(m, found) for m in measurements]
+    if family.looks == 1:
+        return done
+    found = _in_family(together, others, family.of_one_look)
+    alone = (leak_p(_with(m, found)) for m in measurements)
+    return [m.changed(look_p=p) for m, p in zip(done, alone, strict=True)]
 
 
 def _with(measurement: Measurement, found: Mapping[str, float]) -> Measurement:
@@ -49,18 +55,25 @@ def _with(measurement: Measurement, found: Mapping[str, float]) -> Measurement:
     )
 
 
+def _in_family(
+    together: Mapping[str, float], others: Mapping[str, float], family: Family
+) -> dict[str, float]:
+    """Adjust for the whole family. together: tests of coins, adjusted for each other."""
+    size = max(family.tossed, len(together))
+    every = max(family.tests, size)
+    shared = {name: min(1.0, p * every / size) for name, p in together.items()}
+    return {**shared, **_by_holm(others, family)}
+
+
 def _by_tosses(
     tests: Mapping[str, Tossed], heads: Heads, family: Family, seed: int
 ) -> dict[str, float]:
     if not tests:
         return {}
-    size = max(family.tossed, len(tests))
-    every = max(family.tests, size)
+    every = max(family.tests, family.tossed, len(tests))
     again = stream(seed, "findings", "tosses")
     p_values = adjusted_p_values(list(tests.values()), heads, again, tosses_for(every))
-    return {
-        name: min(1.0, float(p) * every / size) for name, p in zip(tests, p_values, strict=True)
-    }
+    return dict(zip(tests, map(float, p_values), strict=True))
 
 
 def _by_holm(p_values: Mapping[str, float], family: Family) -> dict[str, float]:

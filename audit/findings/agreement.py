@@ -19,7 +19,6 @@ from audit.findings.rejections import (
     Family,
     Rejections,
     claim_p_value,
-    is_confounded,
     ledgers_of,
     rejected,
     test_of,
@@ -158,22 +157,16 @@ def _leading(findings: Sequence[FindingResult], p_values: dict[str, float]) -> f
     return found or frozenset(test for test, p in p_values.items() if p == least < 1.0)
 
 
-P = Callable[[Measurement, Guarantee], float | None]
-
-
-def _combined(releases: Sequence[ReleaseResult], p_of: P) -> dict[str, float]:
+def _combined(
+    releases: Sequence[ReleaseResult], p_of: Callable[[Measurement, Guarantee], float | None]
+) -> dict[str, float]:
     """Return one p-value for each test.
 
     A test that a seed could not run counts as p = 1: whether it can run may depend on its coins.
     """
-    seeds = [_p_values(release, p_of) for release in releases]
+    seeds = [
+        {test_of(f): p for f in one.findings if (p := p_of(f, one.guarantee)) is not None}
+        for one in releases
+    ]
     tests = dict.fromkeys(test for seed in seeds for test in seed)
     return {test: combined_p_value([seed.get(test, 1.0) for seed in seeds]) for test in tests}
-
-
-def _p_values(release: ReleaseResult, p_of: P) -> dict[str, float]:
-    claim = release.guarantee
-    per_seed = {test_of(f): p for f in release.findings if (p := p_of(f, claim)) is not None}
-    blind = (f for f in release.findings if not f.fair_coins)
-    confounded = {test_of(f) for f in blind if is_confounded(f.blind, f.ci)}
-    return {test: 1.0 if test in confounded else p for test, p in per_seed.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, nested_guesses
 
 _ERROR = 1.0 - 0.95  # of one bound; a little more than 0.05, as 1.0 less its confidence is
+Counts = tuple[tuple[int, int], ...]  # (r, v) of each rule: guesses, and right ones among them
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
     if m < 2:
         return None
     present = ranked(scores, case)
-    guesses = [(rule.count, right(rule, present)) for rule in rules(m)]
+    guesses = tuple((rule.count, right(rule, present)) for rule in rules(m))
     return _one_run(m, guesses, case, Relation.ADD_OR_REMOVE)
 
 
@@ -90,10 +91,10 @@ def largest(
     """
     if coins < 2:
         return None
-    best = [
+    best = tuple(
         (rule.count, rule.count - (0 if named is None else max(0, rule.each - named)))
         for rule in rules(coins)
-    ]
+    )
     return _epsilon(coins, best, delta, LEVEL / claim_tests)
 
 
@@ -119,10 +120,10 @@ def by_guesses(bound: EpsilonLower | None) -> bool:
 
 def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:
     """Compute the one-run bound (replace) from the second coin: which of two values is planted."""
-    return _one_run(owners, [(owners, right)], case, Relation.REPLACE) if owners else None
+    return _one_run(owners, ((owners, right),), case, Relation.REPLACE) if owners else None
 
 
-def _one_run(m: int, guesses: Sequence[tuple[int, int]], case: Case, relation: str) -> EpsilonLower:
+def _one_run(m: int, guesses: Counts, case: Case, relation: str) -> EpsilonLower:
     delta = rounded_up(case.delta)
     return EpsilonLower(
         value=_epsilon(m, guesses, delta, _ERROR),
@@ -136,15 +137,9 @@ def _one_run(m: int, guesses: Sequence[tuple[int, int]], case: Case, relation: s
     )
 
 
-def _epsilon(m: int, guesses: Sequence[tuple[int, int]], delta: float, error: float) -> float:
-    """Compute the bound of all rules together: sup{ε : p < error}."""
-    return _largest_bound(m, tuple(guesses), delta, error)
-
-
 @lru_cache(maxsize=4096)  # all measures of a release share their coins, and many their counts
-def _largest_bound(
-    m: int, guesses: tuple[tuple[int, int], ...], delta: float, error: float
-) -> float:
+def _epsilon(m: int, guesses: Counts, delta: float, error: float) -> float:
+    """Compute the bound of all rules together: sup{ε : p < error}."""
     return nested_guesses.epsilon_lower(m, guesses, delta, error)
 
 
@@ -201,7 +196,7 @@ def most_at(bound: EpsilonLower, delta: float, level: float) -> float:
     been 1."""
     if bound.method == "one_run":
         m, guesses = _coins(bound)
-        return _epsilon(m, [(r, r) for r, _ in guesses], delta, level)
+        return _epsilon(m, tuple((r, r) for r, _ in guesses), delta, level)
     space, _, n = _rank(bound)
     return _by_rank(space, 1.0, n, delta, level)
 
@@ -214,9 +209,9 @@ def at_delta(bound: EpsilonLower, delta: float) -> float:
     return _by_rank(*_rank(bound), delta, error)
 
 
-def _coins(bound: EpsilonLower) -> tuple[int, list[tuple[int, int]]]:
+def _coins(bound: EpsilonLower) -> tuple[int, Counts]:
     assert bound.m is not None and bound.guesses is not None
-    return bound.m, bound.guesses
+    return bound.m, tuple(bound.guesses)
 
 
 def _rank(bound: EpsilonLower) -> tuple[float, float, int]:

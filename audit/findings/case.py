@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from audit.core.evidence import Evidence
+from audit.core.evidence import Evidence, about
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
@@ -27,8 +27,23 @@ from audit.statistics.withheld_rate import withheld_rate
 
 
 @dataclass(frozen=True)
+class Charges:
+    """Charges of one session's ledger.
+
+    order: Rényi order α of the charges; None where the ledger counts otherwise.
+    per_query: shape (q, units), nats, of the answered queries in order; (0,) without a ledger.
+    epsilon: budget of every unit, nats. budget: most queries of a session; None: no limit.
+    """
+
+    order: float | None
+    per_query: np.ndarray
+    epsilon: float = math.inf
+    budget: int | None = None
+
+
+@dataclass(frozen=True)
 class Case:
-    """One attack on one release: the secrets it aimed at and, only here, the coins.
+    """One attack on one release: the secrets it aimed at and, only here, the coins and charges.
 
     delta: δ of the empirical ε. access: what the release gives; evidence that needs more access is
     stronger than the release, and so are samples drawn after such evidence (tainted). tests: how
@@ -38,7 +53,8 @@ class Case:
     are absent. guarantee: what the release claims, to test it on the curve of its mechanism. blind:
     by metric, the blind baseline where the values are masked; None: it is computed from them. cut:
     whether the session, which its answers can end, did so before its queries ended; None: they
-    cannot. reach: the leak that must be found before finding none means something.
+    cannot. reach: the leak that must be found before finding none means something. charges: of its
+    ledger, if it has one.
     """
 
     attack: str
@@ -56,6 +72,13 @@ class Case:
     blind: Mapping[str, Control] | None = None
     cut: bool | None = None
     reach: Reach = field(default_factory=Reach)
+    charges: Charges | None = None
+
+    def part(self, evidence: Evidence) -> tuple[Evidence, Case]:
+        """Restrict evidence and case to the secrets that the evidence is about."""
+        places = [i for i, s in enumerate(self.secrets) if evidence.kind in (None, s.kind)]
+        secrets = tuple(self.secrets[i] for i in places)
+        return about(evidence, places), replace(self, secrets=secrets)
 
     def measurement(
         self,

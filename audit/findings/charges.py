@@ -15,31 +15,15 @@ import numpy as np
 from audit.core.evidence import Divergences, LogRatios
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation
-from audit.findings.case import Case
+from audit.findings.case import Case, Charges
 from audit.results.measurement import ChargeTest, Measurement
 from audit.results.numbers import rounded_down
 from audit.results.words import CHARGES, apart, at_least, at_most, count, number
-from audit.statistics.interval import Interval, IntervalKind
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 from audit.statistics.ledger_test import ledger_test
 
-_NONE = ChargeTest(queries=0)
 NEEDED = "needs a prediction service that keeps a ledger, and its neighbours"
 _METHOD = "exact for these queries, less how far a probability that was read may be off"
-
-
-@dataclass(frozen=True)
-class Charges:
-    """Charges of one session's ledger.
-
-    order: Rényi order α of the charges; None where the ledger counts otherwise.
-    per_query: shape (q, units), nats, of the answered queries in order; (0,) without a ledger.
-    epsilon: budget of every unit, nats. budget: most queries of a session; None: no limit.
-    """
-
-    order: float | None
-    per_query: np.ndarray
-    epsilon: float = math.inf
-    budget: int | None = None
 
 
 def charged(
@@ -112,36 +96,32 @@ def compared(evidence: Divergences, charges: Charges | None) -> Comparison | Non
     )
 
 
-def from_divergences(
-    evidence: Divergences, case: Case, charges: Charges | None
-) -> list[Measurement]:
+def from_divergences(evidence: Divergences, case: Case) -> list[Measurement]:
     """Find the largest share of a charge that a query uses up."""
-    metric, unit = "largest_share_of_charge", CHARGES
-    found = compared(evidence, charges)
+    found = compared(evidence, case.charges)
+    what = (evidence, "largest_share_of_charge", CHARGES, case)
     if found is None:
-        return [_measurement(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
+        return [_nothing(*what)]
     share, n = found.share, found.queries
     interval = Interval(share, share, share, n, 0.95, _METHOD, IntervalKind.EXACT)
     sentence = _sentence(found, evidence.order, len(evidence.units))
-    test = ChargeTest(queries=n, exceeded=found.exceeded)
-    return [_measurement(metric, unit, interval, sentence, evidence, case, test)]
+    return [_measurement(*what, interval, sentence, ChargeTest(queries=n, exceeded=found.exceeded))]
 
 
-def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) -> list[Measurement]:
+def from_log_ratios(evidence: LogRatios, case: Case) -> list[Measurement]:
     """Bet on the log ratios of drawn tokens that some charge is too small."""
-    metric, unit = "bet_on_charges", "wealth from a stake of 1"
-    wealth, n = bet(evidence, charges)
+    what = (evidence, "bet_on_charges", "wealth from a stake of 1", case)
+    wealth, n = bet(evidence, case.charges)
     if not n:
-        return [_measurement(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
+        return [_nothing(*what)]
     wealth = rounded_down(wealth)  # as it is stored, since p follows from it
     p = 1.0 / max(1.0, wealth)
     sentence = (
         f"Bets on {n:,} drawn tokens that the ledger charges too little turned 1 into "
         f"{number(wealth)}: p = {p:.2g}."
     )
-    interval = Interval(wealth, None, None, n, 0.95, "one value", IntervalKind.NONE)
-    test = ChargeTest(queries=n, p_value=p)
-    return [_measurement(metric, unit, interval, sentence, evidence, case, test)]
+    interval = no_interval(n, 0.95, "one value", wealth)
+    return [_measurement(*what, interval, sentence, ChargeTest(queries=n, p_value=p))]
 
 
 def bet(evidence: LogRatios, charges: Charges | None) -> tuple[float, int]:
@@ -196,33 +176,31 @@ def _admitted(charge: float, charges: Charges) -> int | None:
     return None if most == math.inf else int(most)
 
 
-def _nothing(evidence: Divergences | LogRatios, charges: Charges | None) -> Interval:
+def _nothing(evidence: Divergences | LogRatios, metric: str, unit: str, case: Case) -> Measurement:
     """Explain why nothing was compared: no such service, or one that stopped before any answer."""
-    apt = evidence.units and charges is not None and charges.order is not None
-    method = "no query was answered" if apt else NEEDED
-    return Interval(None, None, None, 0, 0.95, method, IntervalKind.NONE)
-
-
-def _why_not(method: str) -> str:
-    return f"it {method}" if method == NEEDED else method
+    apt = evidence.units and case.charges is not None and case.charges.order is not None
+    why = "no query was answered" if apt else NEEDED
+    seen, untested = no_interval(0, 0.95, why), why if apt else f"it {why}"
+    return _measurement(evidence, metric, unit, case, seen, "", ChargeTest(queries=0), untested)
 
 
 def _measurement(
+    evidence: Divergences | LogRatios,
     metric: str,
     unit: str,
-    interval: Interval,
-    observation: str,
-    evidence: Divergences | LogRatios,
     case: Case,
+    seen: Interval,
+    observation: str,
     test: ChargeTest,
+    untested: str = "",
 ) -> Measurement:
     return case.measurement(
         evidence,
         metric,
-        interval,
+        seen,
         unit=unit,
         observation=observation,
-        untested="" if test.queries else _why_not(interval.method),
+        untested=untested,
         charge_test=test,
         stronger_than_release=False,  # the auditor asks the service itself, and its neighbours
         untrained="",

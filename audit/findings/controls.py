@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from audit.core.guarantee import Guarantee
-from audit.core.terms import Shown
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown
 from audit.findings.verdict import judge
@@ -77,7 +76,7 @@ def sight_by(
         name = (one.attack, one.metric)
         links = [_link(leak, one) for leak in seen.get(name, ())]
         if links:
-            sight[name] = next((link for link in links if link.state == Shown.SHOWN), links[0])
+            sight[name] = next((link for link in links if link.shown), links[0])
     return sight
 
 

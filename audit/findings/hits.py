@@ -57,8 +57,8 @@ def _rate(hits: Hits, case: Case) -> Measurement:
         p_value=p,
         least_p=least,
         test=_test(hits, case),
-        epsilon_lower=bounds.presence(often, case) if n else None,
-        claim_test=mechanism.presence(often, case) if n else None,
+        epsilon_lower=bounds.presence(often, case),
+        claim_test=mechanism.presence(often, case),
         power=rate_power(n, case, hits.sampled, withheld),
         cut=case.cut and not hits.whole,
         examples=_examples(hits, case) if hits.sampled else (),
@@ -67,7 +67,7 @@ def _rate(hits: Hits, case: Case) -> Measurement:
 
 def tests(hits: Hits, case: Case) -> dict[str, Tossed]:
     """Make the test of its guesses; that of the hits has values as its null, no coins."""
-    return guessed(_test(hits, case), _often(hits, case), case) if len(hits.found) else {}
+    return guessed(_test(hits, case), _often(hits, case), case)
 
 
 def _test(hits: Hits, case: Case) -> str:
@@ -138,8 +138,8 @@ def _named(hits: Hits, case: Case) -> list[tuple[str, str, str]]:
 
 
 def _often(hits: Hits, case: Case) -> dict[str, float]:
-    """Count how often each owner's two values were tried."""
-    often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
+    """Count how often each owner's two values were tried; of nobody without tries."""
+    often = {s.owner: 0.0 for s in case.secrets if len(hits.found)}
     for i in hits.found:
         if i >= 0:
             often[case.secrets[int(i)].owner] += 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from audit.core.terms import Leaked, Shown
+from audit.core.terms import Leaked
 from audit.findings import exhibits
-from audit.findings.rejections import Rejections, is_confounded, test_of
+from audit.findings.rejections import Rejections, test_of
 from audit.findings.shows import first_missing
-from audit.results.measurement import ChargeTest, Measurement, Silence
+from audit.results.measurement import Measurement, Silence
 from audit.results.words import at_least
 
 
@@ -18,13 +18,12 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     """
     test = test_of(finding)
     if finding.charge_test is not None:
-        return Leaked.NOT_MEASURED, _no_search(finding, finding.charge_test)
+        looked = "It looks for no planted secret." if finding.charge_test.queries else ""
+        return Leaked.NOT_MEASURED, looked or _unmeasured(finding)
     if finding.exhibit is not None and finding.value is not None:
         return exhibits.leaked(finding.exhibit, finding.k or 0)
     if finding.value is None and test in rejections.measured:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
-    if test in rejections.confounded:
-        return Leaked.INCONCLUSIVE, "The candidates can be told apart without the model."
     if test in rejections.leaking:
         return word_of(finding), _leak(finding, rejections, silence)
     if finding.value is None:
@@ -33,7 +32,9 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
         return Leaked.INCONCLUSIVE, "Its p-value is not adjusted for the other tests."
     if test in rejections.grey:
         p, tests = rejections.grey[test], rejections.family.tests
-        return Leaked.INCONCLUSIVE, f"{GREY_ZONE} (adjusted p = {p:.2g}, one of {tests} tests)."
+        alone = "" if finding.look_p is None else f"; for this look alone, {finding.look_p:.2g}"
+        chance = f"adjusted p = {p:.2g}, one of {tests} tests{alone}"
+        return Leaked.INCONCLUSIVE, f"{GREY_ZONE} ({chance})."
     if silence.contact.removed:
         by = silence.contact.by
         return Leaked.NOT_MEASURED, f"Not measured, {by[:1].lower()}{by[1:]}"
@@ -84,15 +85,23 @@ def _leak(finding: Measurement, rejections: Rejections, silence: Silence) -> str
         sentence += ", by the test of all planted secrets together: this figure alone hides it"
     if finding.stronger_than_release:
         sentence += "; the release itself gives less access"
-    if silence.contact.state != Shown.SHOWN:
+    if not silence.contact.shown:
         sentence += "; contact not shown"
     return f"{sentence}.{_told_apart(finding)}"
 
 
 def _told_apart(finding: Measurement) -> str:
-    """Mention that candidates differ in themselves: with fair coins by accident, no objection."""
-    if not is_confounded(finding.blind, finding.ci):
+    """Mention that a classifier without the model separates the candidates, perhaps as well as it.
+
+    An AUC of 0.1 separates as well as one of 0.9. With fair coins it is an accident, no objection.
+    """
+    blind = None if finding.blind is None else finding.blind.ci
+    if blind is None or blind[0] <= 0.5 <= blind[1]:
         return ""
+    if finding.ci is not None:
+        at_least = max(finding.ci[0] - 0.5, 0.5 - finding.ci[1])
+        if at_least > max(blind[1] - 0.5, 0.5 - blind[0]):
+            return ""
     return " The candidates also differ without the model, by accident of the coins."
 
 
@@ -102,10 +111,6 @@ def above_chance(finding: Measurement) -> bool:
         return True
     known = [finding.chance, None if finding.control is None else finding.control.value]
     return all(value is None or finding.value > value for value in known)
-
-
-def _no_search(finding: Measurement, test: ChargeTest) -> str:
-    return "It looks for no planted secret." if test.queries else _unmeasured(finding)
 
 
 def _unmeasured(finding: Measurement) -> str:

@@ -37,17 +37,15 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
         f"{k_twins} a twin{withheld_words(withheld)}.",
         k=k,
         control=Control.of(case.rate(k_twins, n), k_twins),
-        p_value=summed(often, case).p_value(case.heads) if n else None,
+        p_value=summed(often, case).p_value(case.heads) if often else None,
         least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
         sides=2,
         test=f"{case.attack} mentions",
-        epsilon_lower=bounds.presence(often, case) if n else None,
-        claim_test=mechanism.presence(often, case) if n else None,
+        epsilon_lower=bounds.presence(often, case),
+        claim_test=mechanism.presence(often, case),
         power=Power(
             smallest_rate=case.smallest_rate(n, withheld),
-            largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests)
-            if n
-            else None,
+            largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests),
             n=n,
             **reach.of_mentions(n, case),
         ),
@@ -62,8 +60,8 @@ def tests(mentions: Mentions, case: Case) -> dict[str, Tossed]:
 
 
 def _often(mentions: Mentions, case: Case) -> dict[str, float]:
-    """Count how many generations name each owner."""
-    often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
+    """Count how many generations name each owner; of nobody without generations."""
+    often = {s.owner: 0.0 for s in case.secrets if mentions.named}
     for indices in mentions.named:
         for owner in {case.secrets[i].owner for i in indices}:
             often[owner] += 1

@@ -9,7 +9,7 @@ from audit.core.terms import OnClaim
 from audit.findings import bounds
 from audit.findings.rejections import Rejections, claim_p_value, test_of, untestable
 from audit.results.joined import LEVEL
-from audit.results.measurement import ClaimTest, EpsilonLower, Measurement
+from audit.results.measurement import EpsilonLower, Measurement
 from audit.results.words import apart, at_least, at_most, count, percent
 
 
@@ -84,7 +84,10 @@ def _refuted(finding: Measurement, guarantee: Guarantee) -> str:
         return "Refuted: the claim is independence of what was planted, and it depends on it."
     test = finding.claim_test
     if test is not None:
-        return _by_mechanism(test)
+        return (
+            f"Refuted: the mechanism claimed ({test.mechanism}) makes {test.v} of {test.r} right "
+            f"guesses this improbable: p = {test.p_value:.2g}."
+        )
     bound = finding.epsilon_lower
     assert bound is not None
     shown = bounds.at_delta(bound, guarantee.delta or 0.0)
@@ -92,13 +95,6 @@ def _refuted(finding: Measurement, guarantee: Guarantee) -> str:
     return (
         f"Refuted: the claim is ε = {claimed} nats, and at least {least} was shown "
         f"({percent(bound.confidence)})."
-    )
-
-
-def _by_mechanism(test: ClaimTest) -> str:
-    return (
-        f"Refuted: the mechanism claimed ({test.mechanism}) makes {test.v} of {test.r} right "
-        f"guesses this improbable: p = {test.p_value:.2g}."
     )
 
 

@@ -6,14 +6,17 @@ The median shows what leaks of most secrets, the largest what leaks of a single 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from audit.core.evidence import Ranks
+from audit.core.secret import Secret
 from audit.findings import bounds, reach, uniform_ranks
 from audit.findings.case import Case
 from audit.findings.largest_exposure import largest
+from audit.findings.rejections import Family
 from audit.results.measurement import Control, Exposures, Measurement, Power
 from audit.statistics.exposure import exposure_bits, null_exposure_bits
 from audit.statistics.interval import Interval, IntervalKind
@@ -32,6 +35,15 @@ def measurements(ranks: Ranks, case: Case) -> list[Measurement]:
         name += f"_of_{tier[1]}" if many else ""
         made += _tier(ranks, case, name, np.array(same, dtype=bool), tier[1])
     return made
+
+
+def family(ranks: Ranks, secrets: Sequence[Secret]) -> Family:
+    """Count two tests a tier: of all its ranks together, which bounds ε, and of the best one.
+
+    Their null is that values are uniform, which coins thrown again could not test.
+    """
+    tiers = {(s.copies, s.space.size) for s in secrets if s.space is not None}
+    return Family(2 * len(tiers), len(tiers))
 
 
 def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> list[Measurement]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
-from audit.results.joined import GREY, LEVEL, leak_p
-from audit.results.measurement import Control, EpsilonLower, FindingResult, Measurement
+from audit.results.joined import LEVEL, is_grey, leak_p
+from audit.results.measurement import EpsilonLower, FindingResult, Measurement
 from audit.statistics.holm import adjusted_p_values
 
 
@@ -24,12 +24,14 @@ class Family:
 
     tests: of "nothing depends on what was planted". claims: of the claim, those with a bound on ε.
     tossed: those of `tests` that are functions of scores and coins. A test that could not run
-    counts as p = 1: whether it can run may depend on the coins.
+    counts as p = 1: whether it can run may depend on the coins. looks: at the same coins, of which
+    `tests` and `claims` have all.
     """
 
     tests: int
     claims: int
     tossed: int = 0
+    looks: int = 1
 
     def __add__(self, other: Family) -> Family:
         return Family(
@@ -42,7 +44,15 @@ class Family:
         The tests of the other looks count as p = 1 here, so one look errs with probability at most
         level/looks, and any of them, whenever one stops, with at most the level.
         """
-        return Family(looks * self.tests, looks * self.claims, self.tossed)
+        return Family(looks * self.tests, looks * self.claims, self.tossed, looks)
+
+    @property
+    def of_one_look(self) -> Family:
+        """The tests that one look makes."""
+        return Family(self.tests // self.looks, self.claims // self.looks, self.tossed)
+
+
+NONE = Family(0, 0)
 
 
 @dataclass(frozen=True)
@@ -50,16 +60,14 @@ class Rejections:
     """Tests that are rejected, or nearly so.
 
     leaking, refuting: adjusted p-value of each rejected test. grey: of each that is neither a leak
-    nor silence. measured: tests with a measured value. confounded: tests whose candidates can be
-    distinguished without the model, where no fair coin chose the members. family: the sizes that
-    the p-values are adjusted for. least: the smallest unadjusted p-value of all tests. bounds:
-    how many bounds on ε there are.
+    nor silence. measured: tests with a measured value. family: the sizes that the p-values are
+    adjusted for. least: the smallest unadjusted p-value of all tests. bounds: how many bounds on ε
+    there are.
     """
 
     leaking: Mapping[str, float]
     refuting: Mapping[str, float]
     measured: frozenset[str]
-    confounded: frozenset[str]
     family: Family
     grey: Mapping[str, float] = field(default_factory=dict)
     least: float | None = None
@@ -72,21 +80,20 @@ def rejections(findings: Sequence[Measurement], guarantee: Guarantee, family: Fa
     A claim is refuted only by a test that has also found a leak, so that refutations err no more
     often than leaks do.
     """
-    confounded = confounded_tests(findings)
-    sound = [f for f in findings if test_of(f) not in confounded]
-    adjusted = by_test(sound, leak_p)
-    claims = by_test(sound, lambda f: claim_p_value(f, guarantee)).keys() - ledgers_of(sound)
-    tests = max(family.tests, len(by_test(sound, lambda f: f.p_value)))
+    adjusted = by_test(findings, leak_p)
+    claims = by_test(findings, lambda f: claim_p_value(f, guarantee)).keys() - ledgers_of(findings)
+    tests = max(family.tests, len(by_test(findings, lambda f: f.p_value)))
     sizes = Family(tests, tests if guarantee.constant else max(family.claims, len(claims)))
     return Rejections(
         leaking={test: p for test, p in adjusted.items() if p <= LEVEL},
-        refuting=_refuting(sound, guarantee, sizes.claims),
+        refuting=_refuting(findings, guarantee, sizes.claims),
         measured=frozenset(test_of(f) for f in findings if f.value is not None),
-        confounded=confounded,
         family=sizes,
-        grey={test: p for test, p in adjusted.items() if LEVEL < p <= GREY},
-        least=min((f.p_value for f in sound if f.p_value is not None), default=None),
-        bounds=sum(f.epsilon_lower is not None for f in sound),
+        grey={
+            test: adjusted[test] for test in by_test([f for f in findings if is_grey(f)], leak_p)
+        },
+        least=min((f.p_value for f in findings if f.p_value is not None), default=None),
+        bounds=sum(f.epsilon_lower is not None for f in findings),
     )
 
 
@@ -120,7 +127,6 @@ def rejected(
     claims: Mapping[str, float],
     family: Family,
     measured: frozenset[str],
-    confounded: frozenset[str] = frozenset(),
     ledgers: frozenset[str] = frozenset(),
 ) -> Rejections:
     """Adjust p-values over seeds, by Holm. A family smaller than its tests is enlarged."""
@@ -130,7 +136,7 @@ def rejected(
     found = rejected_by_holm(on_coins, sizes.claims)
     leaking = {**found, **rejected_by_holm(p_values, sizes.tests)}
     refuting = {**found, **rejected_by_holm(on_ledgers, len(ledgers))}
-    return Rejections(leaking, refuting, measured, confounded, sizes)
+    return Rejections(leaking, refuting, measured, sizes)
 
 
 def ledgers_of(findings: Sequence[Measurement]) -> frozenset[str]:
@@ -138,33 +144,9 @@ def ledgers_of(findings: Sequence[Measurement]) -> frozenset[str]:
     return frozenset(test_of(f) for f in findings if f.charge_test is not None)
 
 
-def confounded_tests(findings: Sequence[Measurement]) -> frozenset[str]:
-    """Name the tests whose candidates can be distinguished without the model.
-
-    With the rank test of a score, so are its top and its low end, whose names begin with its name.
-    """
-    unfair = (f for f in findings if not f.fair_coins)
-    found = tuple(test_of(f) for f in unfair if is_confounded(f.blind, f.ci))
-    same = tuple(f"{test}_" for test in found)
-    return frozenset(t for t in map(test_of, findings) if t in found or t.startswith(same))
-
-
 def test_of(finding: Measurement) -> str:
     """Name the test behind a finding; one of its own where none is known."""
     return finding.test or f"{finding.attack} {finding.metric}"
-
-
-def is_confounded(blind: Control | None, ci: tuple[float, float] | None) -> bool:
-    """Decide whether the blind baseline separates the candidates, perhaps as well as the model.
-
-    An AUC of 0.1 separates as well as one of 0.9. ci: interval of the model's own AUC.
-    """
-    if blind is None or blind.ci is None or blind.ci[0] <= 0.5 <= blind.ci[1]:
-        return False
-    if ci is None:
-        return True
-    at_least = max(ci[0] - 0.5, 0.5 - ci[1])
-    return at_least <= max(blind.ci[1] - 0.5, 0.5 - blind.ci[0])
 
 
 def claim_p_value(finding: Measurement, guarantee: Guarantee) -> float | None:
@@ -197,8 +179,6 @@ def untestable(finding: Measurement, guarantee: Guarantee) -> str:
         return ""  # the auditor asks the service itself, and its neighbours
     if finding.stronger_than_release:
         return "it reads probabilities, and the release gives samples only"
-    if not finding.fair_coins:
-        return "no fair coins chose the members"
     if guarantee.constant or finding.claim_test is not None:
         return ""
     if bound is None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
-from audit.core.secret import OWN
+from audit.core.secret import OWN, Secret
 from audit.findings import bounds, low_end, mechanism, reach, tops
 from audit.findings.case import Case
 from audit.findings.guesses import guessed
 from audit.findings.likelihoods import compared, ranked
+from audit.findings.rejections import Family
 from audit.results.joined import LEVEL
 from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
@@ -42,6 +44,13 @@ def tests(scores: Scores, case: Case) -> dict[str, Tossed]:
         **low_end.tests(scores, case),
         **guessed(test, case.by_owner(scores.values), case),
     }
+
+
+def family(scores: Scores, secrets: Sequence[Secret]) -> Family:
+    """Count the AUC's test, the top's and the guesses', those of the low end, the second coin's."""
+    choice = int(scores.score == "loss" and is_span(scores.target))
+    tossed = 3 + len(low_end.LOW) * scores.named
+    return Family(tossed + choice, 1 + choice, tossed)
 
 
 def _test(scores: Scores, case: Case) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from audit.findings import exhibits
-from audit.findings.rejections import is_confounded, test_of
+from audit.findings.rejections import test_of
 from audit.results.schema import ReleaseResult
 from audit.results.words import count
 from audit.statistics.fisher import combined_p_value
@@ -27,8 +27,7 @@ def seed_p_value(release: ReleaseResult, left_out: Collection[str] = ()) -> floa
 def _tested_p_value(release: ReleaseResult, left_out: Collection[str]) -> float:
     """Return the smallest adjusted p-value of the tests of a release."""
     tested = [f for f in release.findings if f.p_value is not None and f.charge_test is None]
-    sound = [f for f in tested if f.fair_coins or not is_confounded(f.blind, f.ci)]
-    kept = [f for f in sound if f.name not in left_out]
+    kept = [f for f in tested if f.name not in left_out]
     tests = max(release.tests, len({test_of(f) for f in tested}))
     holm = ((f, min(1.0, tests * (f.p_value or 0.0))) for f in kept)
     return min((p if f.adjusted_p is None else f.adjusted_p for f, p in holm), default=1.0)

@@ -48,7 +48,7 @@ class Shows:
         if measurement.untrained:
             return not_shown(f"{measurement.untrained} What was not trained on cannot leak.")
         links = [self.contact.get(kind, not_shown(_UNKNOWN)) for kind in measurement.kinds]
-        missing = [link for link in links if link.state != Shown.SHOWN]
+        missing = [link for link in links if not link.shown]
         kept = [link for link in missing if not link.removed]
         if missing and not kept and len(missing) < len(links):
             return not_shown(f"Of one of its kinds: {missing[0].by}", missing[0].n)
@@ -86,8 +86,7 @@ def beside_leak(silence: Silence) -> Silence:
 
 def first_missing(silence: Silence) -> Link | None:
     """Return the first condition that was not shown; None where all were."""
-    links = (silence.contact, silence.sight, silence.reach)
-    return next((link for link in links if link.state != Shown.SHOWN), None)
+    return next((link for link in silence.links if not link.shown), None)
 
 
 def silence_over(findings: Sequence[FindingResult]) -> Silence | None:
@@ -111,8 +110,7 @@ def silence_over(findings: Sequence[FindingResult]) -> Silence | None:
 
 def _far(silence: Silence) -> int:
     """Count the conditions that were shown before the first that was not."""
-    links = (silence.contact, silence.sight, silence.reach)
-    return next((i for i, link in enumerate(links) if link.state != Shown.SHOWN), len(links))
+    return next((i for i, link in enumerate(silence.links) if not link.shown), 3)
 
 
 def joined(findings: Sequence[FindingResult]) -> Silence | None:
@@ -127,15 +125,12 @@ def joined(findings: Sequence[FindingResult]) -> Silence | None:
 
 
 def _joined(each: Sequence[Silence]) -> Silence:
-    return Silence(
-        contact=_worst([one.contact for one in each]),
-        sight=_worst([one.sight for one in each]),
-        reach=_worst([one.reach for one in each]),
+    """Join each condition: the first that was not shown stands for it."""
+    contact, sight, reached = (
+        next((link for link in links if not link.shown), links[0])
+        for links in zip(*(one.links for one in each), strict=True)
     )
-
-
-def _worst(links: Sequence[Link]) -> Link:
-    return next((link for link in links if link.state != Shown.SHOWN), links[0])
+    return Silence(contact=contact, sight=sight, reach=reached)
 
 
 def stated_by(finding: FindingResult) -> Shows:

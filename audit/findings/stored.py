@@ -8,19 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from audit.accounting.table import from_table, recompute
-from audit.core import files
 from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, guesses
 from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
-from audit.findings.rejections import Family, Rejections, rejections, test_of
+from audit.findings.rejections import Family, rejections, test_of
 from audit.findings.settings import one_toss
 from audit.findings.shows import (
     NO_CONTROL,
@@ -31,20 +27,12 @@ from audit.findings.shows import (
     stated_by,
 )
 from audit.findings.verdict import claim_overall, judged
-from audit.results.joined import LEVEL, leaked_overall
+from audit.results.joined import LEVEL, leak_p, leaked_overall
 from audit.results.numbers import FROM_FILE, agree, rounded
-from audit.results.schema import (
-    SCHEMA_VERSION,
-    Cell,
-    EpsilonLower,
-    FindingResult,
-    ReleaseResult,
-    Results,
-    first_error,
-)
+from audit.results.reading import AGAIN, read
+from audit.results.schema import Cell, EpsilonLower, FindingResult, ReleaseResult, Results
 
 _FOLLOWS = (BY_CONTROL, NO_CONTROL, NO_REFERENCES, NOT_NEEDED.by)  # sight by other findings
-_AGAIN = "; run its plan again, which trains nothing that is there"
 
 
 def load(path: Path) -> Results:
@@ -53,38 +41,19 @@ def load(path: Path) -> Results:
     Raises UsageError if it is missing, broken, of another version, or states what does not follow
     from its own numbers: an answer, a bound on ε, an ε below that of its own accounting.
     """
-    document = _document(path)
-    version = document.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise UsageError(f"{path}: schema version {version!r}; this audit reads {SCHEMA_VERSION!r}")
-    try:
-        results = Results.model_validate(document, context=FROM_FILE)
-    except ValidationError as error:
-        raise UsageError(f"{path}: {first_error(error)}") from None
-    except UnicodeEncodeError:  # of a refusal that would quote it
-        raise UsageError(f"{path}: what is wrong in it holds half a character{_AGAIN}") from None
+    _, results = read(path, FROM_FILE)
     for place, release in enumerate(results.releases):
         why = _of_accounting(release.guarantee) or _of_release(release, _controls(results, place))
         if why:
-            raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
+            raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{AGAIN}")
     cells = [] if results.sweep is None else results.sweep.cells
     seeds_of = [[results.releases[one] for one in cell.releases] for cell in cells]
     together = agreements(seeds_of, one_toss(results.plan))
     for place, (cell, several) in enumerate(zip(cells, seeds_of, strict=True)):
         why = _of_cell(cell, several, together[place])
         if why:
-            raise UsageError(f"{path}: sweep.cells.{place}: {why}{_AGAIN}")
+            raise UsageError(f"{path}: sweep.cells.{place}: {why}{AGAIN}")
     return results
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        document = files.read_json(path)
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no results here; `audit run` writes them") from None
-    except (ValueError, RecursionError, OSError) as error:
-        raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
-    return document if isinstance(document, dict) else {}
 
 
 def _controls(results: Results, place: int) -> list[FindingResult] | None:
@@ -122,22 +91,22 @@ def _of_release(release: ReleaseResult, leaks: Sequence[FindingResult] | None) -
             or _unlike(finding, (answer.leaked, reason), (answer.claim, answer.claim_sentence))
             or _of_claim_test(finding, LEVEL / max(1, release.claim_tests))
             or _of_ledger(finding)
-            or _of_adjusted(finding, claim, found)
+            or _of_adjusted(finding, claim)
         )
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim, leaked_overall(release.findings))
 
 
-def _of_adjusted(finding: FindingResult, claim: Guarantee, found: Rejections) -> str:
+def _of_adjusted(finding: FindingResult, claim: Guarantee) -> str:
     """Compare adjusted p-values with the unadjusted ones, which no adjustment makes smaller."""
     p, adjusted = finding.p_value, finding.adjusted_p
-    if test_of(finding) in found.confounded:
-        return ""
     if (p is None) != (adjusted is None):
         return f"has p = {p} and adjusted p = {adjusted}"
     if p is not None and adjusted is not None and adjusted < p:
         return f"has the adjusted p = {adjusted:g}, below its p = {p:g}"
+    if finding.look_p is not None and finding.look_p > (leak_p(finding) or 0.0):
+        return f"has p = {finding.look_p:g} of one look, above its adjusted p"
     if guesses.test_claim(finding, claim):
         least = rounded(guesses.p_value(finding))
         if finding.guesses_p is None or finding.guesses_p < least:

@@ -38,11 +38,8 @@ def verdict(
     alone = policy.leaks is None and not policy.limit and baseline is None
     checks: list[Check] = [*settings.missing(results)]
     for place, (label, release) in zip(places, releases, strict=True):
-        accepted = regression.accepted(release, same, rule)
-        named = {**accepted, **limits.named(release, policy.limit)}
-        every = bool(policy.leaks) or alone
-        own = [*leaks.leak_checks(label, release, named, every, leaks.Rules.of(policy))]
-        own += [leaks.claim_check(label, release)] if policy.empirical else []
+        allowed = settings.allowed([release], policy, same)
+        own = leaks.checks(label, release, allowed, bool(policy.leaks) or alone, policy)
         checks += settings.judged(own, place, joint)
     checks += settings.checks(joint, policy)
     for limit in policy.limit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -17,7 +16,7 @@ from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
 from audit.gate.render import markdown
 from audit.results import foreign
-from audit.results.commands import own
+from audit.results.complete import check_complete
 from audit.results.folder import run_record
 from audit.results.schema import Results
 
@@ -25,25 +24,10 @@ from audit.results.schema import Results
 def finished(folder: Path) -> Results:
     """Read the results of a complete run. Raises UsageError for an incomplete one."""
     foreign.check(folder)
-    _check_complete(folder, _status(folder))
+    check_complete(_status(folder), folder)
     results = stored.load(folder / "results.json")
-    _check_complete(folder, results.status)
+    check_complete(results.status, folder)
     return results
-
-
-def _check_complete(folder: Path, status: str) -> None:
-    """Raise UsageError for a run that was interrupted, failed or was killed, or goes on still."""
-    if status != "complete":
-        found = "running, or was killed," if status == "running" else f"{status},"
-        again = _again(folder)
-        raise UsageError(f"{folder}: the run is {found} not complete; resume it with: {again}")
-
-
-def _again(folder: Path) -> str:
-    """Name the command that resumes a run: its own, where its folder holds no other kind."""
-    stated = str((run_record(folder) or {}).get("command", ""))
-    other = f"the command that started it, and --output {shlex.quote(str(folder))}"
-    return own(stated, folder) or other
 
 
 def _status(folder: Path) -> str:
@@ -51,8 +35,8 @@ def _status(folder: Path) -> str:
     path = folder / "manifest.json"
     if not _exists(path):
         return "complete"
-    record = run_record(folder) or {}
-    if not record.get("hash") or "status" not in record:
+    record = run_record(folder)
+    if record is None:
         raise UsageError(f"{path}: is damaged, or of another program; run its plan again")
     return str(record["status"])
 
@@ -92,8 +76,7 @@ def judged(
 
     Raises UsageError for a run that is not complete.
     """
-    if results.status != "complete":
-        raise UsageError(f"the run is {results.status}, not complete; run its plan again")
+    check_complete(results.status)
     rules, accepted = policy_in(policy_file), baseline_in(baseline_file)
     return verdict(results, rules, accepted, date.today(), strict)
 

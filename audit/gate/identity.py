@@ -15,6 +15,7 @@ def key(release: Named) -> str:
 
 
 _ELSEWHERE = "finished"  # of a plan: the model that was trained elsewhere
+OF_CORPUS = ("name", "sha256", "planted_users", "trained_users", "twins")  # must be the same
 
 
 def plan_of(results: Results) -> dict[str, Any]:
@@ -28,8 +29,7 @@ def plan_of(results: Results) -> dict[str, Any]:
     plan["attacks"] = {}
     for one in results.plan.get("attacks", []):
         plan["attacks"].setdefault(str(one["name"]), []).append(one.get("parameters", {}))
-    counted = ("name", "sha256", "planted_users", "trained_users", "twins")
-    plan["corpus"] = {name: getattr(results.corpus, name) for name in counted}
+    plan["corpus"] = {name: getattr(results.corpus, name) for name in OF_CORPUS}
     return plan
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import exhibits
@@ -20,23 +19,13 @@ from audit.results.words import at_least, at_most, count
 _UNTESTED = "No test of the claim: "
 
 
-@dataclass(frozen=True)
-class Rules:
-    """States that the policy chooses.
-
-    insiders: of a leak to those who have more access than the release gives, which nothing allows
-    by name. removed: of what was removed before training, so that nothing was measured.
-    """
-
-    insiders: State = State.WARNED
-    removed: State = State.INCONCLUSIVE
-
-    @classmethod
-    def of(cls, policy: Policy) -> Rules:
-        """Read them from a policy."""
-        insiders = State.FAIL if policy.insiders else State.WARNED
-        accepted = policy.removed == ACCEPT
-        return cls(insiders, State.SKIPPED if accepted else State.INCONCLUSIVE)
+def checks(
+    label: str, release: ReleaseResult, allowed: Mapping[str, str], every: bool, policy: Policy
+) -> Iterator[Check]:
+    """Check a release for leaks (see `leak_checks`), and its claim unless that is switched off."""
+    yield from leak_checks(label, release, allowed, every, policy)
+    if policy.empirical:
+        yield claim_check(label, release)
 
 
 def leak_checks(
@@ -44,14 +33,17 @@ def leak_checks(
     release: ReleaseResult,
     allowed: Mapping[str, str],
     every: bool,
-    rules: Rules,
+    policy: Policy,
 ) -> Iterator[Check]:
     """Check each finding for a leak, and add a check for each attack that measured nothing.
 
     A test of charges does not look for a leak: `claim_check` reads it. allowed: by `attack.metric`,
     what allows a leak of this name, if it has a value to allow. every: whether findings without a
-    leak have a check, too.
+    leak have a check, too. policy: decides on a leak to those who have more access than the release
+    gives, which nothing allows by name, and on what was removed before training.
     """
+    to_insiders = State.FAIL if policy.insiders else State.WARNED
+    of_removed = State.SKIPPED if policy.removed == ACCEPT else State.INCONCLUSIVE
     searches = [f for f in release.findings if f.charge_test is None]
     for attack in dict.fromkeys(finding.attack for finding in searches):
         of_attack = [f for f in searches if f.attack == attack]
@@ -72,10 +64,10 @@ def leak_checks(
         for finding in removed if every else ():
             assert finding.silence is not None
             sentence = f"not measured: {finding.silence.contact.by.rstrip('.')}"
-            yield Check("leak", label, finding.name, rules.removed, sentence)
+            yield Check("leak", label, finding.name, of_removed, sentence)
         for finding in inside:
             sentence = f"a {Leaked.INSIDERS} ({measured(finding)}); the release gives less access"
-            yield Check("leak", label, finding.name, rules.insiders, sentence)
+            yield Check("leak", label, finding.name, to_insiders, sentence)
 
 
 def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Check:

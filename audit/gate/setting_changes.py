@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from audit.gate.identity import OF_CORPUS
 from audit.results.schema import Results
 
 LONGEST = 60  # characters of a value that are shown
-_COUNTED = ("name", "sha256", "planted_users", "trained_users", "twins")
 _DERIVED = ("hash", "corpus")  # follow from the other settings, or stand with the corpus
 _PASSING = ("date", "seconds")  # of the environment: no two runs share them
 _ABSENT = "not set"
@@ -20,7 +20,7 @@ def settings(results: Results) -> dict[str, Any]:
     """List every setting of a run by its dotted name, as in `training.epochs`."""
     tree = {
         "status": results.status,
-        "corpus": {name: getattr(results.corpus, name) for name in _COUNTED},
+        "corpus": {name: getattr(results.corpus, name) for name in OF_CORPUS},
         **{name: value for name, value in results.plan.items() if name not in _DERIVED},
         "environment": {k: v for k, v in results.environment.items() if k not in _PASSING},
     }

@@ -6,7 +6,7 @@ setting has one p-value of all its seeds, and settings are adjusted for each oth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from audit.core.terms import OnClaim
@@ -49,25 +49,25 @@ def settings_of(results: Results, policy: Policy, baseline: Baseline | None) -> 
     cells = [] if results.sweep is None else results.sweep.cells
     several = [(cell, [results.releases[i] for i in cell.releases]) for cell in cells]
     audited = [(cell, seeds) for cell, seeds in several if not all(r.reference for r in seeds)]
-    allowed = [_allowed(seeds, policy, baseline) for _, seeds in audited]
+    by_name = [allowed(seeds, policy, baseline) for _, seeds in audited]
     p_values = [
         setting_p_value(seeds, one_toss(results.plan), {*by, *_warned(seeds, policy)})
-        for (_, seeds), by in zip(audited, allowed, strict=True)
+        for (_, seeds), by in zip(audited, by_name, strict=True)
     ]
     adjusted = adjusted_over([False] * len(p_values), p_values)
-    pairs = zip(audited, allowed, adjusted, strict=True)
+    pairs = zip(audited, by_name, adjusted, strict=True)
     return [Setting(cell, seeds, by, p) for (cell, seeds), by, p in pairs]
 
 
-def _allowed(
+def allowed(
     seeds: Sequence[ReleaseResult], policy: Policy, baseline: Baseline | None
 ) -> dict[str, str]:
     """List what allows a leak of a setting: a limit, or a baseline that accepted it in a seed."""
-    rule, allowed = policy.regression or Regression(), dict[str, str]()
+    rule, found = policy.regression or Regression(), dict[str, str]()
     for release in seeds:
-        allowed |= regression.accepted(release, baseline, rule)
-        allowed |= limits.named(release, policy.limit)
-    return allowed
+        found |= regression.accepted(release, baseline, rule)
+        found |= limits.named(release, policy.limit)
+    return found
 
 
 def _warned(seeds: Sequence[ReleaseResult], policy: Policy) -> set[str]:
@@ -76,7 +76,7 @@ def _warned(seeds: Sequence[ReleaseResult], policy: Policy) -> set[str]:
     return set() if policy.insiders else inside
 
 
-def judged(checks: Sequence[Check], place: int, settings: Sequence[Setting]) -> list[Check]:
+def judged(checks: Iterable[Check], place: int, settings: Sequence[Setting]) -> list[Check]:
     """Open the failed checks of a seed that its setting does not confirm. place: of its release."""
     own = next((one for one in settings if place in one.cell.releases), None)
     return list(checks) if own is None else [_opened(check, own) for check in checks]
@@ -104,9 +104,7 @@ def checks(settings: Sequence[Setting], policy: Policy) -> Iterator[Check]:
     several = [one for one in settings if len(one.seeds) > 1]
     joined = [_as_release(one) for one in several]
     for label, release, of in zip(labels(joined), joined, several, strict=True):
-        found = [*leaks.leak_checks(label, release, of.allowed, False, leaks.Rules.of(policy))]
-        found += [leaks.claim_check(label, release)] if policy.empirical else []
-        for check in found:
+        for check in leaks.checks(label, release, of.allowed, False, policy):
             confirmed = check.state == State.FAIL and of.confirms(check.rule)
             if confirmed or check.state == State.WARNED:
                 together = f"all {len(of.seeds)} seeds together: {check.sentence}"

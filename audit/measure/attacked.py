@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from audit.core.evidence import from_json
@@ -34,10 +34,10 @@ class Attacked:
         """Join the coins and, for evidence on a ledger, the charges."""
         guarantee = self.case.guarantee
         assert guarantee is not None
-        ledger = None
+        case = self.case
         if self.charges is not None:
-            ledger = charged(guarantee, self.charges, self.budget)
-        return measurements_of(map(from_json, self.seen), self.case, ledger)
+            case = replace(case, charges=charged(guarantee, self.charges, self.budget))
+        return measurements_of(map(from_json, self.seen), case)
 
     def tests(self) -> dict[str, Tossed]:
         """Make its tests that are functions of scores and coins."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.core.predictor import Predictor, Tokenizer, Tokens
+from audit.core.predictor import Predictor, Tokenizer, Tokens, before
 from audit.results.schema import Measure
 from audit.statistics.bleu import Counts, bleu, counts
 
@@ -77,17 +77,11 @@ def _counts(
     begun: Sequence[Unfinished], generated: Sequence[Tokens], tokenizer: Tokenizer
 ) -> Counts:
     cut = [
-        _until(tokenizer.stop, tokens[: len(one.rest)])
+        before(tokenizer.stop, tokens[: len(one.rest)])
         for one, tokens in zip(begun, generated, strict=True)
     ]
     rests = [tokenizer.decode(one.rest) for one in begun]
     return counts([tokenizer.decode(tokens) for tokens in cut], rests)
-
-
-def _until(stop: int, tokens: Tokens) -> list[int]:
-    """Cut at the first stop token."""
-    text = list(tokens)
-    return text[: text.index(stop)] if stop in text else text
 
 
 def _measure(

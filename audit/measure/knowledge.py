@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from audit.core.attack import Knowledge, Shadow
@@ -17,17 +19,26 @@ from audit.prepare.run import Run
 
 def knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
     """Collect what one attack knows of a release. name: of the session, for its streams."""
-    seed, heldout = run.plan.seed, run.plan.corpus.of("heldout")
-    return Knowledge(
+    seed = run.plan.seed
+    return with_texts(
+        run,
         public=_public(run, one, name),
-        texts=tuple(record.text for record in heldout),
-        names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
         shadows=_shadows(run, one, chosen, name) if chosen.plugin.shadows else (),
         stream=stream(seed, name, "attacker"),
         opened=None if one.external else True,
         neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
         order=one.release.guarantee.alpha if chosen.plugin.neighbours else None,
+    )
+
+
+def with_texts(run: Run, **known: Any) -> Knowledge:
+    """Add to what is known of a release the texts that every attacker of a run has."""
+    heldout = run.plan.corpus.of("heldout")
+    return Knowledge(
+        texts=tuple(record.text for record in heldout),
+        names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
         corpus=run.before_coins,
+        **known,
     )
 
 

@@ -11,39 +11,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from audit.core.heldout import Heldout, Part
-from audit.core.predictor import (
-    Answer,
-    Predictor,
-    Tokenizer,
-)
-from audit.measure.ratios import Ratio, measures
-from audit.results.schema import Measure
+from audit.core.predictor import Answer, Predictor, Tokenizer
+from audit.measure.ratios import Ratio
 
 FULL_TOKENS = 16_384  # at most so many held-out tokens are read for the full figures
-
-
-def measure(
-    predictor: Predictor,
-    text: Heldout,
-    tokens: int,
-    stream: np.random.Generator,
-    whole: bool = True,
-) -> tuple[dict[str, Measure], int, int]:
-    """Return (utility by name, queries, queries answered before STOP).
-
-    whole: whether a release without a budget reads FULL_TOKENS.
-    """
-    ratios, queries, answered = read(predictor, text, tokens, whole)
-    return measures(ratios, stream), queries, answered
 
 
 def read(
     predictor: Predictor, text: Heldout, tokens: int, whole: bool = True
 ) -> tuple[list[Ratio], int, int]:
-    """Return (utility as sums over blocks, queries, queries answered before STOP)."""
+    """Return (utility as sums over blocks, queries, queries answered before STOP).
+
+    whole: whether a release without a budget reads FULL_TOKENS.
+    """
     parts = text.once(tokens)
     if not parts:
         return [], 0, 0

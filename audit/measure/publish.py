@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from audit.core.digest import key_of
-from audit.core.predictor import Predictor, Tokens
+from audit.core.predictor import Predictor, before
 from audit.core.progress import StepProgress
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import NoJournal, Release
@@ -65,12 +65,8 @@ def _sampled(predictor: Predictor, text: Text, label: str) -> tuple[list[str], i
     text.check(label, predictor.max_length, budget)
     count = text.affordable(budget)
     answers = predictor.generate([[tokenizer.start]] * count, text.tokens)
-    texts = [tokenizer.decode(_until(tokenizer.stop, a.tokens)) for a in answers]
+    texts = [tokenizer.decode(before(tokenizer.stop, a.tokens)) for a in answers]
     return texts, sum(a.answered for a in answers)
-
-
-def _until(stop: int, tokens: Tokens) -> Tokens:
-    return tokens[: tokens.index(stop)] if stop in tokens else tokens
 
 
 def _shadows(bench: Bench, one: Audited, text: Text) -> Iterator[Written]:

@@ -8,13 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from audit.core.attack import Attack, Knowledge, Neighbour, Shadow
+from audit.core.attack import Attack, Neighbour, Shadow
 from audit.core.law import Law
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from audit.core.randomness import stream
 from audit.core.secret import Secret
 from audit.core.terms import Relation
 from audit.measure import bleu, perplexity
+from audit.measure.knowledge import with_texts
 from audit.prepare.run import Run
 
 
@@ -145,19 +146,16 @@ def _attack(run: Run, attack: Attack, session: Rehearsal) -> None:
 def rehearse(run: Run, attack: Attack, secrets: Sequence[Secret], session: Rehearsal) -> None:
     """Attack a rehearsal; what it asks of others than the release is not counted."""
     others = [replace(session, asked=Asked(), scored=set()) for _ in range(2 + attack.shadows)]
-    heldout = run.plan.corpus.of("heldout")
     attack.run(
         session,
         secrets,
-        Knowledge(
+        with_texts(
+            run,
             public=others[0] if run.plan.source.base_known else None,
-            texts=tuple(record.text for record in heldout),
-            names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
             shadows=tuple(Shadow(one, np.arange(len(secrets)) % 2 == 0) for one in others[2:]),
             stream=stream(run.plan.seed, "rehearsal"),
             opened=None if run.plan.source.model else True,
             neighbours=(Neighbour(others[1], 0, Relation.REMOVED),) if attack.neighbours else (),
             order=2.0 if attack.neighbours else None,
-            corpus=run.before_coins,
         ),
     )

@@ -21,7 +21,7 @@ from audit.measure.attacked import Attacked, of_release
 from audit.measure.bench import Bench
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
 from audit.measure.knowledge import knowledge
-from audit.measure.ratios import Ratio, measures
+from audit.measure.ratios import measures
 from audit.measure.releases import Audited
 from audit.measure.session import Looked, Session
 from audit.measure.spending import cut
@@ -201,7 +201,7 @@ def _measured_utility(
     ]
     if share is not None:
         at_end = Session(bench, one, "utility at the end", [*what, "end"], code=_UTILITY)
-        looks.append((at_end, partial(_at_end, run), None))
+        looks.append((at_end, partial(_utility, run, False, at_end=True), None))
     utility, sessions, blocks = {}, [], []
     for session, look, where in looks:
         stored = session.stored(look)
@@ -213,25 +213,13 @@ def _measured_utility(
     return utility, sessions, blocks
 
 
-def _at_end(run: Run, predictor: Predictor) -> Looked:
-    ratios, queries, answered = _read(run, False, predictor)
-    seen = _seen(run, [replace(ratios[0], name="perplexity_at_end")])
-    return Looked(seen, queries, answered)
-
-
-def _utility(run: Run, whole: bool, predictor: Predictor) -> Looked:
-    ratios, queries, answered = _read(run, whole, predictor)
-    return Looked(_seen(run, ratios), queries, answered)
-
-
-def _read(run: Run, whole: bool, predictor: Predictor) -> tuple[list[Ratio], int, int]:
-    return perplexity.read(predictor, run.heldout, run.plan.utility_tokens, whole)
-
-
-def _seen(run: Run, ratios: list[Ratio]) -> dict[str, Any]:
-    draws = stream(run.plan.seed, *UTILITY_STREAM)
-    blocks = [asdict(ratio) for ratio in ratios]
-    return {**_dumped(measures(ratios, draws)), "blocks": blocks}
+def _utility(run: Run, whole: bool, predictor: Predictor, at_end: bool = False) -> Looked:
+    tokens = run.plan.utility_tokens
+    ratios, queries, answered = perplexity.read(predictor, run.heldout, tokens, whole)
+    if at_end:
+        ratios = [replace(ratios[0], name="perplexity_at_end")]
+    utility = _dumped(measures(ratios, stream(run.plan.seed, *UTILITY_STREAM)))
+    return Looked({**utility, "blocks": list(map(asdict, ratios))}, queries, answered)
 
 
 def _completion(run: Run, whole: bool, predictor: Predictor) -> Looked:

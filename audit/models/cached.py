@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,6 +12,17 @@ from torch import Tensor
 
 _TOKENS = 16  # of the text that a model is tried with
 _ROUNDING = 1000  # times the machine epsilon, of the largest logit
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The answer of a model that is called as one of Hugging Face.
+
+    past_key_values: what it goes on from after the last token; None where that is not kept.
+    """
+
+    logits: Tensor
+    past_key_values: Any
 
 
 class Cache(Enum):
@@ -33,16 +45,20 @@ def cache_of(model: Any) -> Cache:
     return _known[model]
 
 
-def _tried(model: Any) -> Cache:
-    vocabulary, length = model.config.vocab_size, _TOKENS
-    length = min(length, getattr(model.config, "max_position_embeddings", None) or length)
+def two_texts(model: Any, most: int | None) -> Tensor:
+    """Make two texts of at most `most` tokens, (2, T), which differ in their last token alone."""
+    vocabulary, length = model.config.vocab_size, min(_TOKENS, most or _TOKENS)
     text = torch.arange(1, length + 1, device=model.device) * 7919 % vocabulary
     other = text.clone()
     other[-1] = (text[-1] + vocabulary // 2) % vocabulary
-    rows = torch.stack([text, other])
+    return torch.stack([text, other])
+
+
+def _tried(model: Any) -> Cache:
+    rows = two_texts(model, getattr(model.config, "max_position_embeddings", None))
     with torch.inference_mode():
         whole = model(input_ids=rows, use_cache=False).logits.double()
-        if length < 4 or _is_right(_from_one_beginning, model, rows, whole):
+        if _is_right(_from_one_beginning, model, rows, whole):
             return Cache.SHARED
         return Cache.OWN if _is_right(_token_by_token, model, rows, whole) else Cache.NONE
 
@@ -56,20 +72,13 @@ def _is_right(read: Any, model: Any, rows: Tensor, expected: Tensor) -> bool:
 
 
 def _from_one_beginning(model: Any, rows: Tensor) -> Tensor:
-    """Compute the last logits, (rows, tokens, V), from a beginning that is read once for all rows
-    where its cache can be shared; then come several tokens, and then one."""
+    """Compute the last logits, (rows, tokens, V), from a beginning that is read once for all rows;
+    then come several tokens, and then one."""
     half = rows.shape[1] // 2
-    begun = model(input_ids=rows[:1, :half], use_cache=True, logits_to_keep=1)
-    cache: Any = getattr(begun, "past_key_values", None)
-    rest = rows
-    if hasattr(cache, "batch_select_indices"):
-        cache.batch_select_indices(rows.new_zeros(len(rows)))
-        rest = rows[:, half:]
-    else:
-        cache = None
-    some = model(input_ids=rest[:, :-1], past_key_values=cache, use_cache=True)
-    cache = getattr(some, "past_key_values", None)
-    last = model(input_ids=rest[:, -1:] if cache else rest, past_key_values=cache, use_cache=True)
+    cache: Any = model(input_ids=rows[:1, :half], use_cache=True, logits_to_keep=1).past_key_values
+    cache.batch_select_indices(rows.new_zeros(len(rows)))
+    some = model(input_ids=rows[:, half:-1], past_key_values=cache, use_cache=True)
+    last = model(input_ids=rows[:, -1:], past_key_values=some.past_key_values, use_cache=True)
     return torch.cat([some.logits, last.logits[:, -1:]], dim=1)
 
 

@@ -112,20 +112,15 @@ class CausalLM:
         most = 1 if common else len(prompts) // 2
         # a longer prefix never leaves fewer distinct ones
         cut = bisect_right(range(1, len(prompts[0])), most, key=lambda c: len(_heads(prompts, c)))
-        if cut * (len(prompts) - 1) < _FEW:
-            return None, 0
-        if cache_of(self.inner) is not Cache.SHARED:
+        if cut * (len(prompts) - 1) < _FEW or cache_of(self.inner) is not Cache.SHARED:
             return None, 0
         heads = _heads(prompts, cut)
         cache, read = self._shared(list(heads))
         tokens = torch.tensor([head[read:] for head in heads], device=self.inner.device)
         with torch.inference_mode(), _autocast(self.inner):
-            answer = self.inner(
+            cache = self.inner(
                 input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1
-            )
-        cache = getattr(answer, "past_key_values", None)
-        if cache is None or not hasattr(cache, "batch_select_indices"):
-            return None, 0
+            ).past_key_values
         rows = torch.tensor([heads[prompt[:cut]] for prompt in prompts], device=self.inner.device)
         cache.batch_select_indices(rows)
         return cache, cut
@@ -159,15 +154,14 @@ class _CausalCursor:
                 use_cache=self._keeps,
                 logits_to_keep=1,
             )
-        self._cache = getattr(answer, "past_key_values", None) if self._keeps else None
+        self._cache = answer.past_key_values if self._keeps else None
         self._answer = _log_softmax(answer.logits[:, -1])
         return self._answer
 
     def append(self, tokens: torch.Tensor) -> None:
         self.log_pmf()  # reads the tokens before
-        column = tokens[:, None]
-        cached = self._cache is not None  # else the whole text is read again
-        self._tokens = column if cached else torch.cat([self._tokens, column], dim=1)
+        column = tokens[:, None]  # where nothing is kept, the whole text is read again
+        self._tokens = column if self._keeps else torch.cat([self._tokens, column], dim=1)
         self._answer = None
 
 

@@ -16,9 +16,7 @@ from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
 from audit.core.model import PreTrainedModel
-from audit.models.cached import same
-
-_TOKENS = 16  # of the text that a model is tried with
+from audit.models.cached import same, two_texts
 
 
 def check_kind(config: Mapping[str, Any], where: Path) -> None:
@@ -37,16 +35,11 @@ def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
     They must also stay where positions are given, as DP-SGD gives them. max_length: tokens that the
     model may read.
     """
-    length = min(max_length, _TOKENS)
-    if length < 2:
+    if max_length < 2:
         return
-    vocabulary: int = model.config.vocab_size
-    text = (torch.arange(1, length + 1) * 7919 % vocabulary).to(model.device)
-    other = text.clone()
-    other[-1] = (text[-1] + vocabulary // 2) % vocabulary
-    rows = torch.stack([text, other])
+    rows = two_texts(model, max_length)
     whole, changed = _logits(model, rows, where)
-    (alone,) = _logits(model, text[None, : length // 2], where)
+    (alone,) = _logits(model, rows[:1, : rows.shape[1] // 2], where)
     if not same(changed[:-1], whole[:-1]):
         raise UsageError(
             f"{where}: this model is not causal: what it predicts for a token depends on later "
@@ -57,7 +50,7 @@ def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
             f"{where}: what this model predicts depends on how long the text will be, so on "
             "padding; give one that reads from left to right"
         )
-    _check_positions(model, text, whole, where)
+    _check_positions(model, rows[0], whole, where)
 
 
 def _check_positions(model: PreTrainedModel, text: Tensor, expected: Tensor, where: Path) -> None:

@@ -9,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
-from audit.core.files import read_json
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
@@ -23,16 +21,16 @@ from audit.core.time_limit import in_time, limited
 from audit.core.tokenizer_process import TokenizerProcess
 from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
-from audit.models.hostile_folder import check_adapter_settings, check_tokenizer
+from audit.models.hostile_folder import check_adapter_settings, check_tokenizer, settings_of
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
-    count_parameters,
     describe,
     hash_of,
     load_tokenizer,
     load_weights,
     weight_files,
 )
+from audit.models.safetensors_header import header
 
 ADAPTER = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -93,21 +91,14 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
     weights = path / WEIGHTS
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
-    count_parameters(weights)
-    check_adapter_settings(path / ADAPTER, _widest(weights))
+    sizes = [size for one in header(weights).values() for size in one.shape]
+    check_adapter_settings(path / ADAPTER, max(sizes, default=0))
     _check_alone(path)
     folder = describe(base, embedded)
     _check_base(path, folder)
     _check_own_tokens(path, folder)
     digest = hash_of([path / ADAPTER, weights], folder.sha256)
     return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
-
-
-def _widest(weights: Path) -> int:
-    """Return the largest dimension of an adapter's weights."""
-    with safe_open(weights, framework="np") as file:
-        names = file.keys()
-        return max((size for name in names for size in file.get_slice(name).get_shape()), default=0)
 
 
 def _check_alone(adapter: Path) -> None:
@@ -176,18 +167,11 @@ def absent_base(path: Path) -> str:
 
 def _is_quantised(folder: str) -> bool:
     """Return whether a folder holds quantised weights."""
-    config = read_json(Path(folder) / "config.json")
-    return isinstance(config, dict) and bool(config.get("quantization_config"))
+    return bool(settings_of(Path(folder) / "config.json").get("quantization_config"))
 
 
 def _named_base(path: Path) -> str:
-    try:
-        config = read_json(path / ADAPTER)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path / ADAPTER}: cannot be read ({error})") from None
-    if not isinstance(config, dict):
-        raise UsageError(f"{path / ADAPTER}: expected an object")
-    return str(config.get("base_model_name_or_path") or "")
+    return str(settings_of(path / ADAPTER).get("base_model_name_or_path") or "")
 
 
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
@@ -212,7 +196,8 @@ def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
             with limited(_SECONDS, "it", "its settings hold regular expressions"):
                 whole: Any = PeftModel.from_pretrained(own, str(adapter)).eval()
         check_adapter(whole, weights)
-        _check_finite(whole)
+        if not all(bool(weight.isfinite().all()) for weight in own_weights(whole).values()):
+            raise ValueError("its weights are not finite")
     except Exception as error:  # the library raises what its many methods raise
         raise UsageError(
             f"{adapter}: the adapter does not fit its base ({first_line(error)}); give the one it "
@@ -237,16 +222,9 @@ def _adds_only(adapter: Path) -> bool:
     PEFT writes biases, whole layers and whatever else a file names into the base's own tensors, and
     some first factors, such as those of PiSSA, are subtracted from them.
     """
-    first = read_json(adapter / ADAPTER).get("init_lora_weights")
-    with safe_open(adapter / WEIGHTS, framework="pt") as file:
-        names = file.keys()
-    return first in (None, True, False, "gaussian") and all("lora_" in name for name in names)
-
-
-def _check_finite(adapted: Any) -> None:
-    """Raise ValueError where a weight is not a finite number."""
-    if not all(bool(weight.isfinite().all()) for weight in own_weights(adapted).values()):
-        raise ValueError("its weights are not finite")
+    first = settings_of(adapter / ADAPTER).get("init_lora_weights")
+    low_rank = all("lora_" in name for name in header(adapter / WEIGHTS))
+    return low_rank and first in (None, True, False, "gaussian")
 
 
 def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
@@ -256,7 +234,7 @@ def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
     """
     from peft import LoraConfig
 
-    names = {name.partition(".lora_")[0].rpartition(".")[2] for name in load_file(weights)}
+    names = {name.partition(".lora_")[0].rpartition(".")[2] for name in header(weights)}
     config = LoraConfig(
         r=lora.r,
         lora_alpha=lora.alpha,

@@ -35,11 +35,7 @@ def _text(line: str, where: str) -> str:
     except (ValueError, RecursionError):
         row = None
     text = row.get("text") if isinstance(row, dict) else None
-    if not isinstance(text, str) or _broken(text):
+    # half of a surrogate pair is not a character
+    if not isinstance(text, str) or any("\ud800" <= one <= "\udfff" for one in text):
         raise UsageError(f'{where}: is no object with a string `text`; write {{"text": "…"}}')
     return text
-
-
-def _broken(text: str) -> bool:
-    """Return whether a text holds half of a surrogate pair, which is not a character."""
-    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -63,6 +63,17 @@ def check_folder(folder: Path, config: Mapping[str, Any]) -> None:
         _check_index(index)
 
 
+def settings_of(file: Path, what: str = "model") -> dict[str, Any]:
+    """Read the settings of a model, or of its tokenizer. Raises UsageError."""
+    try:
+        document = read_json(file)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read ({error}); save the {what} again") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{file}: expected an object")
+    return document
+
+
 def _settings(config: Any) -> Iterator[tuple[str, Any]]:
     """Yield every setting, at any depth."""
     if isinstance(config, Mapping):
@@ -81,7 +92,7 @@ def _plain(value: Any) -> bool:
 
 def _check_index(index: Path) -> None:
     """Raise UsageError unless an index names safetensors files beside it only."""
-    document = _read(index)
+    document = settings_of(index)
     shards = document.get("weight_map")
     if not isinstance(shards, dict) or not shards:
         raise UsageError(f"{index}: is not an index of weights; save the model again")
@@ -108,12 +119,9 @@ def check_tokenizer(folder: Path) -> None:
                 f"{file}: is larger than {_LARGEST >> 20} MB; give a tokenizer of fewer tokens"
             )
     file = folder / "tokenizer.json"
-    try:
-        tokenizer = read_json(file)
-    except OSError:  # there is none
+    if not file.is_file():
         return
-    except ValueError as error:
-        raise UsageError(f"{file}: cannot be read ({error}); save the tokenizer again") from None
+    tokenizer = settings_of(file, "tokenizer")
     for key, value in _settings(tokenizer):
         if key == "Regex" and _REPEATED_GROUP.search(str(value)):
             raise UsageError(
@@ -127,7 +135,7 @@ def _check_tokenizer_settings(folder: Path) -> None:
     """Check which class and files are named; the class of config.json counts without another."""
     named = None
     for file in (folder / "tokenizer_config.json", folder / "config.json"):
-        settings = _read(file) if file.is_file() else {}
+        settings = settings_of(file) if file.is_file() else {}
         for key, value in settings.items() if file.name != "config.json" else ():
             if _leads_away(key, value):
                 raise UsageError(f"{file}: {key} names another file ({value!r}); leave it out")
@@ -163,7 +171,7 @@ def check_adapter_settings(file: Path, widest: int) -> None:
 
     widest: the largest dimension of its weights.
     """
-    settings = _read(file)
+    settings = settings_of(file)
     method, ranks = settings.get("peft_type", "LORA"), settings.get("rank_pattern")
     if str(method) not in _METHODS:
         raise UsageError(
@@ -189,13 +197,3 @@ _METHODS = {  # whose settings name no file, model or text of their own
     *("HRA", "VBLORA", "RANDLORA", "ROAD", "MISS", "C3A", "SHIRA", "WAVEFT", "GRALORA", "DELORA"),
     *("HIRA", "TRAINABLE_TOKENS", "OSF"),
 }
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        document = read_json(file)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: cannot be read ({error}); save the model again") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{file}: expected an object")
-    return document

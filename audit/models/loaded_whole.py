@@ -16,6 +16,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from audit.models.safetensors_header import header
+
 
 def check_files(files: Iterable[Path]) -> None:
     """Check that no tensor is empty, and that files which hold the same tensor agree on it.
@@ -24,16 +26,15 @@ def check_files(files: Iterable[Path]) -> None:
     """
     holders: dict[str, Path] = {}
     for file in files:
-        with safe_open(file, framework="pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118 (no mapping)
-                if 0 in tensors.get_slice(name).get_shape():
-                    raise ValueError(f"{file.name}: the tensor {name!r} is empty")
-                other = holders.setdefault(name, file)
-                if other is not file and not _equal(tensors.get_tensor(name), _one(other, name)):
-                    raise ValueError(
-                        f"{other.name} and {file.name} hold different tensors {name!r}; keep the "
-                        "file that is to be audited"
-                    )
+        for name, stored in header(file).items():
+            if 0 in stored.shape:
+                raise ValueError(f"{file.name}: the tensor {name!r} is empty")
+            other = holders.setdefault(name, file)
+            if other is not file and not _equal(_one(file, name), _one(other, name)):
+                raise ValueError(
+                    f"{other.name} and {file.name} hold different tensors {name!r}; keep the "
+                    "file that is to be audited"
+                )
 
 
 def check_model(model: Any, report: Mapping[str, Any], files: Iterable[Path]) -> None:
@@ -67,13 +68,12 @@ def _check_tied(model: Any, files: Iterable[Path]) -> None:
         owners.setdefault(tensor.data_ptr(), []).append(name)
     tied = {name for names in owners.values() if len(names) > 1 for name in names}
     for file in files if tied else ():
-        with safe_open(file, framework="pt") as tensors:
-            for name in tied & set(tensors.keys()):
-                if not _equal(tensors.get_tensor(name), state[name]):
-                    raise ValueError(
-                        f"{name!r} is untied in {file.name}, but config.json ties it; set "
-                        "tie_word_embeddings to false"
-                    )
+        for name in tied & header(file).keys():
+            if not _equal(_one(file, name), state[name]):
+                raise ValueError(
+                    f"{name!r} is untied in {file.name}, but config.json ties it; set "
+                    "tie_word_embeddings to false"
+                )
 
 
 def check_adapter(adapted: Any, weights: Mapping[str, Tensor]) -> None:
@@ -97,18 +97,13 @@ def check_adapter(adapted: Any, weights: Mapping[str, Tensor]) -> None:
 
 def weights_digest(files: Iterable[Path]) -> str:
     """Compute SHA-256 of all tensors by name, dtype, shape and bytes, however files share them."""
-    holders = {name: file for file in files for name in _names(file)}
+    holders = {name: file for file in files for name in header(file)}
     digest = hashlib.sha256()
     for name in sorted(holders):
         tensor = _one(holders[name], name).contiguous()
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _names(file: Path) -> list[str]:
-    with safe_open(file, framework="pt") as tensors:
-        return list(tensors.keys())
 
 
 def _one(file: Path, name: str) -> Tensor:

@@ -6,7 +6,6 @@ Weights come from safetensors only; remote code is never run.
 from __future__ import annotations
 
 import hashlib
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerFast, logging
 
 from audit.core.digest import sha256_of_file
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, first_line
-from audit.core.files import read_json, regular
+from audit.core.files import regular
 from audit.core.machine import memory
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.core.time_limit import in_time
@@ -31,9 +29,16 @@ from audit.models.adapters import freeze
 from audit.models.asked_size import check_asked, parts_of
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
-from audit.models.hostile_folder import OPENED, check_folder, check_tokenizer, small_files
+from audit.models.hostile_folder import (
+    OPENED,
+    check_folder,
+    check_tokenizer,
+    settings_of,
+    small_files,
+)
 from audit.models.loaded_whole import check_files, check_model
 from audit.models.lstm import Architecture, untrained
+from audit.models.safetensors_header import header
 
 EMBEDDED = "embedded"
 LSTM = "lstm"
@@ -114,7 +119,7 @@ def _describe(name: str, path: Path) -> ModelFolder:
         name=name,
         path=path,
         sha256=hash_of([*weights, *small_files(path)]),
-        parameters=sum(count_parameters(file) for file in weights),
+        parameters=sum(one.numbers for file in weights for one in header(file).values()),
         vocabulary=vocabulary,
         max_length=min(length, USUAL),
         context=length,
@@ -187,39 +192,11 @@ def _parts(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    file = path / "config.json"
-    try:
-        config = read_json(file)
-    except FileNotFoundError:
+    if not (path / "config.json").exists():
         inside = [each.name for each in sorted(path.glob("checkpoint-*")) if each.is_dir()]
         hint = f"give one of {', '.join(inside)}" if inside else "is this a Hugging Face folder?"
-        raise UsageError(f"{path}: no config.json; {hint}") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: cannot be read ({error}); save the model again") from None
-    if not isinstance(config, dict):
-        raise UsageError(f"{file}: expected an object")
-    return config
-
-
-def count_parameters(file: Path) -> int:
-    """Count the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
-    try:
-        with safe_open(regular(file), framework="np") as tensors:
-            names = tensors.keys()
-            return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
-    except SafetensorError as error:
-        reason = first_line(error).removeprefix("Error while deserializing header: ")
-        raise UsageError(
-            f"{file}: corrupt weights, or cut short ({reason}); copy the model again"
-        ) from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
-
-
-def _tensors(file: Path) -> int:
-    """Count the tensors of a safetensors file."""
-    with safe_open(file, framework="np") as tensors:
-        return len(tensors.keys())
+        raise UsageError(f"{path}: no config.json; {hint}")
+    return settings_of(path / "config.json")
 
 
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
@@ -266,7 +243,7 @@ def _probed(inner: Any, texts: list[str], strange: bool) -> list[Sequence[int]]:
 def _tokenizer_class(folder: Path) -> Any:
     """Choose the plain class where the folder names it: it is loaded in half the time."""
     file = folder / "tokenizer_config.json"
-    named = read_json(file) if file.is_file() else {}
+    named = settings_of(file) if file.is_file() else {}
     if named.get("tokenizer_class") == "PreTrainedTokenizerFast":
         return PreTrainedTokenizerFast
     from transformers import AutoTokenizer
@@ -307,11 +284,7 @@ def _held(folder: Path) -> Any:
 
 def _is_bfloat16(folder: Path) -> bool:
     """Return whether all weights are stored in bfloat16, whatever config.json states."""
-    kinds: set[str] = set()
-    for file in weight_files(folder):
-        with safe_open(file, framework="np") as tensors:
-            names = tensors.keys()
-            kinds |= {tensors.get_slice(name).get_dtype() for name in names}
+    kinds = {one.dtype for file in weight_files(folder) for one in header(file).values()}
     return {kind for kind in kinds if "F" in kind} == {"BF16"}  # the others are whole numbers
 
 
@@ -322,10 +295,11 @@ def _read(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
     files = weight_files(folder)
+    stored = [one for file in files for one in header(file).values()]
     own = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **own)
-        check_asked(config, sum(map(count_parameters, files)), parts_of(sum(map(_tensors, files))))
+        check_asked(config, sum(one.numbers for one in stored), parts_of(len(stored)))
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder,
             **own,

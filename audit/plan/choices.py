@@ -12,8 +12,12 @@ from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.rules import check_size
 from audit.core.secret import PLANTED
+from audit.core.training import FineTuning
 from audit.plan.plan import Chosen
 from audit.plugins import registry
+
+_FEWER = 4  # times fewer epochs
+_CHEAPEST = "dp_sgd"  # with a promise for every user: one training, of somewhat longer steps
 
 
 def defenses(
@@ -44,6 +48,18 @@ def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Cho
     there = [(one.name, one.plugin) for one in chosen]
     missing = [one for one in built if one not in there]
     return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in missing))
+
+
+def remedies(named: Sequence[str], recipe: FineTuning) -> tuple[str, ...]:
+    """List what `--remedies` trains beside what is named, to see which of it closes a leak.
+
+    Deduplication, fewer epochs, and the cheapest defense with a promise for users.
+    """
+    fewer = max(1, recipe.epochs // _FEWER)
+    shorter = [f"none:epochs={fewer}"] if fewer < recipe.epochs else []
+    promising = any(text.partition(":")[0].strip() in (_CHEAPEST, "all") for text in named)
+    wanted = ["none:dedup=near", *shorter, *([] if promising else [_CHEAPEST])]
+    return tuple(text for text in wanted if text not in named)
 
 
 def attacks(texts: Sequence[str], written: bool, planted: AbstractSet[str]) -> tuple[Chosen, ...]:

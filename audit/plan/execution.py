@@ -56,6 +56,17 @@ def execution(settings: dict[str, Any]) -> Execution:
     )
 
 
+def check_gpus(processes: int, device: str) -> None:
+    """Raise UsageError where several processes that train one model would share a GPU."""
+    import torch
+
+    if device == "cuda" and processes > max(1, torch.cuda.device_count()):
+        raise UsageError(
+            f"--processes is {processes}, of one GPU each, and here are "
+            f"{torch.cuda.device_count()}; give fewer, or --device cpu"
+        )
+
+
 def _several(number: int) -> int:
     """Check --processes. Raises UsageError."""
     if number < 1:

@@ -122,7 +122,7 @@ class _Audited:
 
 def _one(settings: Mapping[str, Any], field: str) -> Any:
     """Return the one value that all defenses of the external model give a field."""
-    values = {getattr(one, field, None) for one in _built(settings) if one.external} - {None}
+    values = {getattr(one, field, None) for one in _asking(settings)} - {None}
     if len(values) > 1:
         raise UsageError(f"as_is: one run has one {field}; these are {', '.join(map(str, values))}")
     return next(iter(values), None)
@@ -138,24 +138,26 @@ def _check_size(settings: Mapping[str, Any], manifest: Manifest) -> None:
         )
 
 
-def _built(settings: Mapping[str, Any]) -> list[Any]:
-    """Return the defenses that are requested by name."""
-    return [
+def _asking(settings: Mapping[str, Any]) -> list[Any]:
+    """Return the defenses requested by name that audit the external model."""
+    built = (
         registry.build("defenses", text, Defense, {})[1]  # type: ignore[type-abstract]
         for text in settings["defense"]
         if text != "all"
-    ]
+    )
+    return [one for one in built if one.external]
 
 
-_OF_URLS = ("tokenizer", "served", "words")  # parameters of a model behind a URL
+def _refuse_parameters_of_urls(settings: Mapping[str, Any], given: str) -> None:
+    for field in ("tokenizer", "served", "words"):
+        if _one(settings, field):
+            raise UsageError(
+                f"as_is: {field} is for a model behind a URL; --model is {given}, so leave it out"
+            )
 
 
 def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
-    for field in _OF_URLS:
-        if _one(settings, field):
-            raise UsageError(
-                f"as_is: {field} is for a model behind a URL; --model is a folder, so leave it out"
-            )
+    _refuse_parameters_of_urls(settings, "a folder")
     audited = external_model.describe_external(settings["model"], base, embedded)
     model = describe(base, embedded) if base else audited
     return _Audited(settings["model"], audited.sha256, model)
@@ -163,12 +165,7 @@ def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _A
 
 def _texts(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
     """Describe a file of texts; `base` is the model that a reader trains on them."""
-    for field in _OF_URLS:
-        if _one(settings, field):
-            raise UsageError(
-                f"as_is: {field} is for a model behind a URL; --model is a file of texts, so leave "
-                "it out"
-            )
+    _refuse_parameters_of_urls(settings, "a file of texts")
     source = settings["model"]
     assert base is not None
     return _Audited(source, _content(Path(source)), describe(base, embedded))
@@ -266,7 +263,7 @@ class _Elsewhere(Material):
 
 def _service(settings: Mapping[str, Any]) -> Served:
     """Count the requested defenses that ask the endpoint, and return the first one's rate."""
-    asking = [one for one in _built(settings) if one.external]
+    asking = _asking(settings)
     return Served(len(asking), asking[0].rate)
 
 

@@ -32,7 +32,6 @@ from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import MOST_LOOKS, Chosen, Plan
-from audit.plan.remedies import remedies
 from audit.plan.source import PlantedHere
 from audit.plan.text import AS_DEFENDED
 from audit.planting import own
@@ -115,7 +114,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     if delta is not None and not 0 <= delta < 1:
         raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
     check_size("delta", delta)
-    beside = remedies(settings["defense"], training)
+    beside = choices.remedies(settings["defense"], training)
     named = (*settings["defense"], *(beside if _trains_remedies(settings, material) else ()))
     defenses = choices.with_references(
         choices.defenses(named, settings.get("epsilon"), delta), material.references

@@ -26,7 +26,10 @@ _UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
 
 
 class Source(ABC):
-    """Source of the planted secrets, and of what is known of the training."""
+    """Source of the planted secrets, and of what is known of the training.
+
+    What is not abstract is as where the run itself plants and trains.
+    """
 
     @property
     @abstractmethod
@@ -39,9 +42,9 @@ class Source(ABC):
         """The kinds of the planted secrets."""
 
     @property
-    @abstractmethod
     def unit(self) -> str:
         """Unit that one coin decides."""
+        return Unit.USER
 
     @property
     @abstractmethod
@@ -59,55 +62,56 @@ class Source(ABC):
         return PLAIN
 
     @property
-    @abstractmethod
     def model(self) -> dict[str, str]:
         """Name and hash of a model that was trained elsewhere; empty where there is none."""
+        return {}
 
     @property
-    @abstractmethod
     def base_known(self) -> bool:
         """Return whether the plan's model is a public one that the audited models started from."""
+        return True
 
     @property
-    @abstractmethod
     def served(self) -> Served | None:
         """Number of audits of an endpoint, and its rate; None where none is audited."""
+        return None
 
     @property
-    @abstractmethod
     def record(self) -> Manifest | None:
         """The record of what was planted elsewhere; None where this run plants."""
+        return None
 
     @property
-    @abstractmethod
     def stated(self) -> str:
         """The stated training file, by name and digest; "" where none was stated."""
+        return ""
 
     @abstractmethod
     def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
         """Return the corpus to train on, the secrets and their coins."""
 
-    @abstractmethod
     def shadows(self, wanted: int) -> int:
         """Return how many of the wanted shadow models can be trained."""
+        return wanted
 
-    @abstractmethod
     def before_coins(self, corpus: Corpus) -> Corpus:
         """Return the corpus as it was before any coin: nothing planted, nobody set aside."""
+        return corpus
 
-    @abstractmethod
     def size(self, corpus: Corpus) -> dict[str, Any]:
         """Return hash, records and users of the corpus, also where it is not here."""
+        users = len(corpus.users())
+        return {"sha256": corpus.sha256, "records": len(corpus.records), "users": users}
 
-    @abstractmethod
     def coverage(
         self, planted: Planted, tokenizer: TextTokenizer, context: int
     ) -> tuple[Coverage, ...]:
         """Return what became of the planted copies on their way into the training, if known."""
+        return ()
 
-    @abstractmethod
     def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
         """Return by kind, as a sentence, what is not known to have reached the training."""
+        return {}
 
     @abstractmethod
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
@@ -137,10 +141,6 @@ class PlantedHere(Source):
         return frozenset(self.planting.kinds)
 
     @property
-    def unit(self) -> str:
-        return Unit.USER
-
-    @property
     def invented(self) -> int:
         return self.planting.invented
 
@@ -148,45 +148,8 @@ class PlantedHere(Source):
     def turn(self) -> str | None:
         return self.planting.turn
 
-    @property
-    def model(self) -> dict[str, str]:
-        return {}
-
-    @property
-    def base_known(self) -> bool:
-        return True
-
-    @property
-    def served(self) -> Served | None:
-        return None
-
-    @property
-    def record(self) -> None:
-        return None
-
-    @property
-    def stated(self) -> str:
-        return ""
-
     def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
         return plant(corpus, self.planting, seed, count_tokens)
-
-    def shadows(self, wanted: int) -> int:
-        return wanted
-
-    def before_coins(self, corpus: Corpus) -> Corpus:
-        return corpus
-
-    def size(self, corpus: Corpus) -> dict[str, Any]:
-        return _size(corpus)
-
-    def coverage(
-        self, planted: Planted, tokenizer: TextTokenizer, context: int
-    ) -> tuple[Coverage, ...]:
-        return ()
-
-    def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
-        return {}
 
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
         return [corpus.user_is] if corpus.user_is and not corpus.embedded else []
@@ -279,7 +242,7 @@ class PlantedElsewhere(Source):
 
     def size(self, corpus: Corpus) -> dict[str, Any]:
         if corpus.records:
-            return _size(corpus)
+            return super().size(corpus)
         written = self.manifest
         return {"sha256": written.sha256, "records": written.records, "users": written.users}
 
@@ -353,11 +316,3 @@ def _refuse_unplanted(file: Path, there: Sequence[Coverage]) -> None:
             "its beacons are in the text, as this model's tokenizer reads it; give the file that "
             "was trained on, or the manifest that belongs to it"
         )
-
-
-def _size(corpus: Corpus) -> dict[str, Any]:
-    return {
-        "sha256": corpus.sha256,
-        "records": len(corpus.records),
-        "users": len(corpus.users()),
-    }

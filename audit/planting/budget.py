@@ -19,12 +19,12 @@ from audit.planting.beacons import VALUES, Tier
 from audit.planting.copies import LEAST, MOST
 from audit.planting.insertion import Canaries, words_learned
 from audit.planting.kinds import plain_words
+from audit.planting.own import FEWEST
 from audit.planting.surroundings import surroundings
 from audit.planting.templates import Template
 from audit.results.words import percent
 
 SHARE = 0.15  # of all tokens after planting
-FEWEST = 80  # people with coins; of fewer, no score finds a third that leaks in 4 of 5 runs
 USERS = (256, 128, 64, 32, 16)  # of a beacon
 UNDER_A_GUARANTEE = 128  # users of a beacon that a training under a guarantee of users may show
 _A_WORD = 1.5  # tokens

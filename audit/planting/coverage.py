@@ -97,8 +97,7 @@ def by_kind(
     beacons: Iterable[Beacon] = (),
 ) -> tuple[Coverage, ...]:
     """Count the copies of the planted secrets in a stream by kind, then those of beacons."""
-    planted = {**canaries(secrets, coins), **beacon_canaries(beacons)}
-    reader = StreamReader(planted, tokenizer)
+    reader = StreamReader(canaries(secrets, coins, beacons), tokenizer)
     for row in rows:
         reader.read(row)
     return reader.coverage()
@@ -120,20 +119,18 @@ class Canary:
         return length > self.prefix if self.prefix else length >= _RECOGNISED
 
 
-def canaries(secrets: Sequence[Secret], coins: Coins) -> dict[str, Canary]:
-    """Return the planted canaries by their text: prefix and value."""
+def canaries(
+    secrets: Sequence[Secret], coins: Coins, beacons: Iterable[Beacon] = ()
+) -> dict[str, Canary]:
+    """Return the planted canaries by their text, prefix and value; beacons are kinds apart."""
     planted: dict[str, Canary] = {}
     for secret in secrets:
         if coins.planted(secret):
             text = secret.prefix + secret.value
             copies = secret.copies + (planted[text].copies if text in planted else 0)
             planted[text] = Canary(secret.kind, len(secret.prefix), copies)
-    return planted
-
-
-def beacon_canaries(beacons: Iterable[Beacon]) -> dict[str, Canary]:
-    """Return beacons as a reader counts them, apart from the secrets that have coins."""
-    return {b.prefix + b.value: Canary(lit(b.kind), len(b.prefix), b.tier) for b in beacons}
+    lit_ones = {b.prefix + b.value: Canary(lit(b.kind), len(b.prefix), b.tier) for b in beacons}
+    return planted | lit_ones
 
 
 def lit(kind: str) -> str:
@@ -169,9 +166,7 @@ class StreamReader:
             for text, canary in planted.items()
             for length in range(1, len(text))
         }
-        self._anchors = _anchors(
-            (text[: canary.prefix or _RECOGNISED], text) for text, canary in planted.items()
-        )
+        self._anchors = _anchors_of(planted)
         with_words = [text for text, canary in planted.items() if canary.prefix]
         self._bare = {_bare(text): text for text in with_words}
         self._bare_anchors = _anchors(
@@ -197,7 +192,7 @@ class StreamReader:
         said = {kind: n for kind, words in self._words if (n := text.count(words))}
         self._said.update(said)
         rest = self._continued(text)
-        inside = list(self._inside(text))
+        inside = list(_inside(text, self._anchors, self._planted))
         for place, whole in inside:
             low, high = place + self._planted[whole].prefix, place + len(whole)
             self._states[whole, self._state(row, low, high)] += 1
@@ -270,12 +265,6 @@ class StreamReader:
         self._begun.update(kinds[:1])
         return False
 
-    def _inside(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yield (place, planted text) in a row; of two that begin alike, the longer."""
-        for place, whole in _found(text, self._anchors, self._planted):
-            if not continues(text, place + len(whole)):
-                yield place, whole
-
     def _otherwise(self, text: str) -> Iterator[str]:
         """Yield the planted texts that stand in a row in another form: "40,917", "4 0 9 1 7"."""
         kept = _kept(text)
@@ -304,13 +293,21 @@ class StreamReader:
 
 def copies_in(texts: Iterable[str], planted: Mapping[str, Canary]) -> Counter[str]:
     """Count each planted text in texts as they are written, before any tokenizer."""
-    anchors = _anchors((text[: one.prefix or _RECOGNISED], text) for text, one in planted.items())
-    return Counter(
-        whole
-        for text in texts
-        for place, whole in _found(text, anchors, planted)
-        if not continues(text, place + len(whole))
-    )
+    anchors = _anchors_of(planted)
+    return Counter(whole for text in texts for _, whole in _inside(text, anchors, planted))
+
+
+def _inside(
+    text: str, anchors: Mapping[str, Sequence[int]], planted: Container[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield (place, planted text) where one stands that is not a part of a longer word."""
+    for place, whole in _found(text, anchors, planted):
+        if not continues(text, place + len(whole)):
+            yield place, whole
+
+
+def _anchors_of(planted: Mapping[str, Canary]) -> dict[str, list[int]]:
+    return _anchors((text[: one.prefix or _RECOGNISED], text) for text, one in planted.items())
 
 
 def _anchors(texts: Iterable[tuple[str, str]]) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from audit.core.chat import PLAIN, Manner, framed
 from audit.core.corpus import Corpus, Population
@@ -24,10 +24,11 @@ from audit.core.terms import Unit
 from audit.core.writing import write_atomically
 from audit.corpora.conversations import plain
 from audit.planting.beacons import Beacon
-from audit.planting.manifest_form import EARLIER, FORM, fault
+from audit.planting.manifest_form import EARLIER, FORM, LATER, fault
 from audit.planting.own import Own, secrets_of
 
 _GIVEN = 2**53  # of seeds that the operating system draws, one in a thousand is below
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class Manifest:
     coins: Coins
     seed: int
     key: bytes
-    design: Mapping[str, Any] | None = None
-    turn: str | None = None
     source: str | None = None
+    share: float | None = None
     sentences: Mapping[str, Draw] = field(default_factory=dict)
     stems: Mapping[str, Draw] = field(default_factory=dict)
     beacons: tuple[Beacon, ...] = ()
-    share: float | None = None
+    design: Mapping[str, Any] | None = None
+    turn: str | None = None
     manner: Manner = PLAIN
     own: Own | None = None
     user_is: str = ""
@@ -103,12 +104,13 @@ class Manifest:
         Words of each copy follow a value that was drawn; an earlier manifest's turn ends there. The
         records of real users with coins are those that the corpus keeps aside.
         """
-        secrets = tuple(framed(secret, corpus.frame) for secret in self.secrets)
-        if self.source is not None:
-            secrets = tuple(
-                new if new.space is None else replace(new, suffix=old.suffix)
-                for new, old in zip(secrets, self.secrets, strict=True)
-            )
+
+        def in_turn(secret: Secret) -> Secret:
+            whole = framed(secret, corpus.frame)
+            is_followed = secret.space is not None and self.source is not None
+            return replace(whole, suffix=secret.suffix) if is_followed else whole
+
+        secrets = tuple(map(in_turn, self.secrets))
         if self.own is None:
             return Planted(corpus, secrets, self.coins)
         own, coins = self.own.coins, self.coins
@@ -170,75 +172,60 @@ def read(path: Path) -> Manifest:
 
 
 def _document(manifest: Manifest) -> dict[str, Any]:
-    """Convert the manifest to JSON. A space is written once; secrets refer to its index."""
-    draws = (*manifest.sentences.values(), *manifest.stems.values())
-    used = (*(s.space for s in manifest.secrets if s.space is not None), *(d.space for d in draws))
-    used = (*used, *(beacon.space for beacon in manifest.beacons))
-    spaces = list(dict.fromkeys(used))
-    place = {space: i for i, space in enumerate(spaces)}
-    names = [one.name for one in fields(Secret) if one.name != "records"]
-    coins = manifest.coins
-    return {
-        "form": EARLIER if manifest.source is None else FORM,
+    """Convert the manifest to JSON. A space is written once; what was drawn has its index."""
+    drawn: list[Secret | Draw | Beacon] = [
+        *manifest.secrets,
+        *manifest.sentences.values(),
+        *manifest.stems.values(),
+        *manifest.beacons,
+    ]
+    spaces = list(dict.fromkeys(one.space for one in drawn if one.space is not None))
+    place: dict[Space | None, int | None] = {None: None}
+    place |= {space: i for i, space in enumerate(spaces)}
+
+    def row(one: Secret | Draw | Beacon) -> dict[str, Any]:
+        own = {f.name: getattr(one, f.name) for f in fields(one) if f.name != "records"}
+        return {**own, "space": place[one.space]}
+
+    own, manner = manifest.own, manifest.manner
+    earlier = manifest.source is None
+    optional = {
+        "design": manifest.design,
+        "turn": manifest.turn,
+        "manner": None if manner == PLAIN else asdict(manner),
+        "own": None if own is None else {"sha256": own.sha256, "users": _users(own)},
+        "user_is": manifest.user_is or None,
+    }
+    document = {
+        "form": EARLIER if earlier else FORM,
         "corpus": {"name": manifest.name, "sha256": manifest.sha256, "texts": manifest.texts},
         "records": manifest.records,
         "users": manifest.users,
         "population": asdict(manifest.population),
         "seed": manifest.seed,
         "key": manifest.key.hex(),
-        "coins": {
-            owner: {"present": present, "slot": coins.slot[owner]}
-            for owner, present in coins.present.items()
-        },
-        "spaces": [_compact(space) for space in spaces],
-        "secrets": [
-            {name: getattr(s, name) for name in names}
-            | {"space": None if s.space is None else place[s.space]}
-            for s in manifest.secrets
-        ],
-        **({} if manifest.design is None else {"design": manifest.design}),
-        **({} if manifest.turn is None else {"turn": manifest.turn}),
-        **({} if manifest.manner == PLAIN else {"manner": asdict(manifest.manner)}),
-        **({} if manifest.source is None else _later(manifest, place)),
-        **({} if manifest.own is None else {"own": _own(manifest.own)}),
-        **({"user_is": manifest.user_is} if manifest.user_is else {}),
-    }
-
-
-def _own(own: Own) -> dict[str, Any]:
-    coins = own.coins
-    users = {
-        user: {"present": coins.present[user], "slot": coins.slot[user], "records": records}
-        for user, records in own.records.items()
-    }
-    return {"sha256": own.sha256, "users": users}
-
-
-def _owned(document: Mapping[str, Any]) -> Own:
-    users = document["users"]
-    present, slot, records = (
-        {user: one[name] for user, one in users.items()} for name in ("present", "slot", "records")
-    )
-    return Own(Coins(present, slot), records, document["sha256"])
-
-
-def _later(manifest: Manifest, place: Mapping[Space, int]) -> dict[str, Any]:
-    """Return what earlier manifests do not have."""
-
-    def written(draws: Mapping[str, Draw]) -> dict[str, Any]:
-        return {k: {"space": place[draw.space], "value": draw.value} for k, draw in draws.items()}
-
-    return {
         "source": manifest.source,
-        "sentences": written(manifest.sentences),
-        "stems": written(manifest.stems),
-        "beacons": [
-            {name: getattr(beacon, name) for name in ("kind", "prefix", "value", "suffix")}
-            | {"space": place[beacon.space], "users": list(beacon.users)}
-            for beacon in manifest.beacons
-        ],
         "share": manifest.share,
+        "coins": _tossed(manifest.coins),
+        "spaces": [_compact(space) for space in spaces],
+        "secrets": [row(secret) for secret in manifest.secrets],
+        "sentences": {kind: row(draw) for kind, draw in manifest.sentences.items()},
+        "stems": {kind: row(draw) for kind, draw in manifest.stems.items()},
+        "beacons": [row(beacon) for beacon in manifest.beacons],
+        **{name: value for name, value in optional.items() if value is not None},
     }
+    return {name: document[name] for name in document if not (earlier and name in LATER)}
+
+
+def _tossed(coins: Coins) -> dict[str, dict[str, Any]]:
+    return {
+        user: {"present": present, "slot": coins.slot[user]}
+        for user, present in coins.present.items()
+    }
+
+
+def _users(own: Own) -> dict[str, dict[str, Any]]:
+    return {u: {**coin, "records": own.records[u]} for u, coin in _tossed(own.coins).items()}
 
 
 def _compact(space: Space) -> dict[str, Any]:
@@ -247,47 +234,44 @@ def _compact(space: Space) -> dict[str, Any]:
     return {"symbols": places, "places": [places.index(place) for place in space.symbols]}
 
 
-def _space(compact: dict[str, Any]) -> Space:
+def _manifest(document: Mapping[str, Any]) -> Manifest:
+    """Restore the manifest that `_document` converted."""
+    spaces = [_space(compact) for compact in document["spaces"]]
+
+    def read(cls: type[T], row: Mapping[str, Any]) -> T:
+        place = row["space"]
+        return cls(**{**row, "space": None if place is None else spaces[place]})
+
+    own = document.get("own")
+    as_they_are = ("records", "users", "seed", "source", "share", "design", "turn", "user_is")
+    return Manifest(
+        **document["corpus"],
+        **{name: document[name] for name in as_they_are if name in document},
+        population=Population(**document["population"]),
+        key=bytes.fromhex(document["key"]),
+        coins=_coins(document["coins"]),
+        secrets=tuple(read(Secret, row) for row in document["secrets"]),
+        sentences={kind: read(Draw, row) for kind, row in document.get("sentences", {}).items()},
+        stems={kind: read(Draw, row) for kind, row in document.get("stems", {}).items()},
+        beacons=tuple(
+            read(Beacon, {**row, "users": tuple(row["users"])})
+            for row in document.get("beacons", ())
+        ),
+        manner=Manner(**document.get("manner", {})),
+        own=None if own is None else _own(own),
+    )
+
+
+def _space(compact: Mapping[str, Any]) -> Space:
     places = [tuple(place) for place in compact["symbols"]]
     return Space(tuple(places[i] for i in compact["places"]))
 
 
-def _manifest(document: dict[str, Any]) -> Manifest:
-    spaces = [_space(compact) for compact in document["spaces"]]
-    coins = document["coins"]
+def _coins(users: Mapping[str, Mapping[str, Any]]) -> Coins:
+    present, slot = ({u: one[name] for u, one in users.items()} for name in ("present", "slot"))
+    return Coins(present, slot)
 
-    def draws(name: str) -> dict[str, Draw]:
-        return {
-            kind: Draw(spaces[draw["space"]], draw["value"])
-            for kind, draw in document.get(name, {}).items()
-        }
 
-    return Manifest(
-        **document["corpus"],
-        records=document["records"],
-        users=document["users"],
-        population=Population(**document["population"]),
-        secrets=tuple(
-            Secret(**{**s, "space": None if s["space"] is None else spaces[s["space"]]})
-            for s in document["secrets"]
-        ),
-        coins=Coins(
-            present={owner: coin["present"] for owner, coin in coins.items()},
-            slot={owner: coin["slot"] for owner, coin in coins.items()},
-        ),
-        seed=document["seed"],
-        key=bytes.fromhex(document["key"]),
-        design=document.get("design"),
-        turn=document.get("turn"),
-        source=document.get("source"),
-        sentences=draws("sentences"),
-        stems=draws("stems"),
-        beacons=tuple(
-            Beacon(**{**one, "space": spaces[one["space"]], "users": tuple(one["users"])})
-            for one in document.get("beacons", ())
-        ),
-        share=document.get("share"),
-        manner=Manner(**document.get("manner", {})),
-        own=_owned(document["own"]) if "own" in document else None,
-        user_is=document.get("user_is", ""),
-    )
+def _own(document: Mapping[str, Any]) -> Own:
+    records = {user: one["records"] for user, one in document["users"].items()}
+    return Own(_coins(document["users"]), records, document["sha256"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from abc import ABC
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from audit.core.secret import KINDS, LARGEST, TURNS
 
@@ -19,108 +20,105 @@ def _is_text(value: Any) -> str:
 
 Text = Annotated[Any, AfterValidator(_is_text)]  # str would refuse names of files not in UTF-8
 Natural = Annotated[int, Field(ge=0)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Kind = Literal[KINDS]  # type: ignore[valid-type]
 FORM = "audit plant 2"
 EARLIER = "audit plant 1"  # its draws are of the seed alone
 LATER = ("source", "sentences", "stems", "beacons", "share")
-_CLOSED = ConfigDict(extra="forbid", strict=True)
 
 
-class Coin(BaseModel):
+class Closed(BaseModel):
+    """Has these fields and no others, of these types and no likely ones."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Coin(Closed):
     """The two coins of a user."""
 
-    model_config = _CLOSED
     present: bool
     slot: Literal[0, 1]
 
 
-class Symbols(BaseModel):
+class OneUser(Closed):
+    """The two coins of a real user, and how many records the user has."""
+
+    present: bool
+    slot: Literal[0, 1]
+    records: Annotated[int, Field(ge=1)]
+
+
+class Symbols(Closed):
     """A space: the distinct sets of symbols, and the index of the set at each place."""
 
-    model_config = _CLOSED
     symbols: list[Annotated[list[Text], Field(min_length=1)]]
     places: list[Natural]
 
 
-class OneSecret(BaseModel):
-    """A candidate; `space` is an index."""
+class OneDraw(Closed):
+    """A value that was drawn for all secrets of a kind; `space` is an index."""
 
-    model_config = _CLOSED
-    kind: Literal[KINDS]  # type: ignore[valid-type]
+    value: Text
+    space: Natural
+
+
+class Worded(Closed, ABC):
+    """A value with the words around it."""
+
+    kind: Kind
     prefix: Text
     value: Text
     suffix: Text
+
+
+class OneSecret(Worded):
+    """A candidate; `space` is an index."""
+
     space: Natural | None
     copies: Annotated[int, Field(ge=1, le=LARGEST["copies"])]
     owner: Text
     slot: Literal[0, 1]
 
 
-class OneDraw(BaseModel):
-    """A value that was drawn for all secrets of a kind; `space` is an index."""
-
-    model_config = _CLOSED
-    space: Natural
-    value: Text
-
-
-class OneBeacon(BaseModel):
+class OneBeacon(Worded):
     """A value that users share; `space` is an index."""
 
-    model_config = _CLOSED
-    kind: Literal[KINDS]  # type: ignore[valid-type]
-    prefix: Text
-    value: Text
-    suffix: Text
     space: Natural
     users: Annotated[list[Text], Field(min_length=2)]
 
 
-class OneUser(BaseModel):
-    """The two coins of a real user, and how many records the user has."""
-
-    model_config = _CLOSED
-    present: bool
-    slot: Literal[0, 1]
-    records: Annotated[int, Field(ge=1)]
-
-
-class Beginning(BaseModel):
+class Beginning(Closed):
     """The beginning of planted conversations."""
 
-    model_config = _CLOSED
     system: Text
     asked: Annotated[Text, Field(min_length=1)]
 
 
-class Users(BaseModel):
+class Users(Closed):
     """Real users with coins, and the digest of the file that holds their records."""
 
-    model_config = _CLOSED
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Digest
     users: Annotated[dict[Text, OneUser], Field(min_length=2)]
 
 
-class Size(BaseModel):
+class Size(Closed):
     """Users and records."""
 
-    model_config = _CLOSED
     users: Natural
     records: Natural
 
 
-class Origin(BaseModel):
+class Origin(Closed):
     """The corpus."""
 
-    model_config = _CLOSED
     name: Text
     sha256: str
     texts: str
 
 
-class Form(BaseModel):
+class Form(Closed):
     """The whole document, without its checksum."""
 
-    model_config = _CLOSED
     form: Literal["audit plant 1", "audit plant 2"]
     corpus: Origin
     records: Natural
@@ -131,14 +129,14 @@ class Form(BaseModel):
     coins: dict[Text, Coin]
     spaces: list[Symbols]
     secrets: Annotated[list[OneSecret], Field(min_length=1)]
+    source: Digest | None = None
+    sentences: dict[Kind, OneDraw] | None = None
+    stems: dict[Kind, OneDraw] | None = None
+    beacons: list[OneBeacon] | None = None
+    share: Annotated[float, Field(ge=0, le=1)] | None = None
     design: dict[str, Any] | None = None
     turn: Literal[TURNS] | None = None  # type: ignore[valid-type]
     manner: Beginning | None = None
-    source: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    sentences: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
-    stems: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
-    beacons: list[OneBeacon] | None = None
-    share: Annotated[float, Field(ge=0, le=1)] | None = None
     own: Users | None = None
     user_is: Text = ""
 
@@ -146,72 +144,73 @@ class Form(BaseModel):
 def fault(document: Mapping[str, Any]) -> str:
     """Describe in one line the first fault of a manifest's content; "" where there is none."""
     try:
-        form = TypeAdapter(Form).validate_python(document)
+        form = Form.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    return _untimely(form) or _dangling(form) or _undrawn(form) or _mixed(form) or _unpaired(form)
+    return next(_contradictions(form), "")
 
 
-def _untimely(form: Form) -> str:
-    """Find what a manifest of this form always has, or never."""
+def _contradictions(form: Form) -> Iterator[str]:
+    """Yield what no planting writes; the first one counts, for later parts rely on the earlier."""
     for name in LATER:
         if (form.form == EARLIER) != (getattr(form, name) is None):
-            return f"{name}: {'is of a later form' if form.form == EARLIER else 'is missing'}"
-    return ""
-
-
-def _dangling(form: Form) -> str:
-    """Find a reference to what is not there, or a value that no draw gives."""
+            yield f"{name}: {'is of a later form' if form.form == EARLIER else 'is missing'}"
     for number, space in enumerate(form.spaces):
         if max(space.places, default=0) >= len(space.symbols):
-            return f"spaces.{number}: names a set of symbols that is not there"
-    drawn = [_Draws(space) for space in form.spaces]
+            yield f"spaces.{number}: names a set of symbols that is not there"
+    yield from _undrawn(form)
     for number, secret in enumerate(form.secrets):
         if secret.owner not in form.coins:
-            return f"secrets.{number}: its owner has no coin"
-        if secret.space is not None:
-            if secret.space >= len(form.spaces):
-                return f"secrets.{number}: its space is not there"
-            if secret.value not in drawn[secret.space]:
-                return f"secrets.{number}: its value is none of its space"
-    return ""
+            yield f"secrets.{number}: its owner has no coin"
+    yield from _unborne(form)
+    yield from _mixed(form)
+    yield from _unpaired(form)
 
 
-def _undrawn(form: Form) -> str:
-    """Find a sentence or stem that no draw gives, or that its secrets do not bear."""
-    for name, draws in (("sentences", form.sentences or {}), ("stems", form.stems or {})):
-        for kind, draw in draws.items():
-            if draw.space >= len(form.spaces):
-                return f"{name}.{kind}: its space is not there"
-            if draw.value not in _Draws(form.spaces[draw.space]):
-                return f"{name}.{kind}: is none of its space"
-            own = [secret for secret in form.secrets if secret.kind == kind]
-            held = ((s.prefix == draw.value, s.value.startswith(draw.value)) for s in own)
-            if not own or not all(one[name == "stems"] for one in held):
-                return f"{name}.{kind}: is not that of its secrets"
-    return ""
+def _undrawn(form: Form) -> Iterator[str]:
+    """Yield values that no draw from their space gives."""
+    drawn = [_Draws(space) for space in form.spaces]
+    rows: list[tuple[str, OneSecret | OneDraw | OneBeacon]] = [
+        *((f"secrets.{number}", one) for number, one in enumerate(form.secrets)),
+        *((f"sentences.{kind}", one) for kind, one in (form.sentences or {}).items()),
+        *((f"stems.{kind}", one) for kind, one in (form.stems or {}).items()),
+        *((f"beacons.{number}", one) for number, one in enumerate(form.beacons or ())),
+    ]
+    for where, one in rows:
+        if one.space is not None and one.space >= len(drawn):
+            yield f"{where}: its space is not there"
+        elif one.space is not None and one.value not in drawn[one.space]:
+            yield f"{where}: its value is none of its space"
 
 
-def _mixed(form: Form) -> str:
-    """Find a beacon that is not one: not drawn, or of a user or a value that has a coin."""
+def _unborne(form: Form) -> Iterator[str]:
+    """Yield a sentence or stem that the secrets of its kind do not bear."""
+    own: defaultdict[str, list[OneSecret]] = defaultdict(list)
+    for secret in form.secrets:
+        own[secret.kind].append(secret)
+    for kind, draw in (form.sentences or {}).items():
+        if {secret.prefix for secret in own[kind]} != {draw.value}:
+            yield f"sentences.{kind}: is not that of its secrets"
+    for kind, draw in (form.stems or {}).items():
+        if {secret.value.startswith(draw.value) for secret in own[kind]} != {True}:
+            yield f"stems.{kind}: is not that of its secrets"
+
+
+def _mixed(form: Form) -> Iterator[str]:
+    """Yield a beacon or a real user who has something of those with coins."""
     secrets = {(secret.kind, secret.value) for secret in form.secrets}
     sentences = {secret.prefix for secret in form.secrets} - {""}
     seen = set(form.coins)
     for number, beacon in enumerate(form.beacons or ()):
-        if beacon.space >= len(form.spaces):
-            return f"beacons.{number}: its space is not there"
-        if beacon.value not in _Draws(form.spaces[beacon.space]):
-            return f"beacons.{number}: its value is none of its space"
         if (beacon.kind, beacon.value) in secrets or beacon.prefix in sentences:
-            return f"beacons.{number}: has the value or the sentence of a secret"
+            yield f"beacons.{number}: has the value or the sentence of a secret"
         if len({*seen, *beacon.users}) < len(seen) + len(beacon.users):
-            return f"beacons.{number}: a user is named twice, or has a coin"
+            yield f"beacons.{number}: a user is named twice, or has a coin"
         seen |= set(beacon.users)
     if form.own is not None and seen & set(form.own.users):
-        return "own: a real user is also one who was invented"
-    return ""
+        yield "own: a real user is also one who was invented"
 
 
 class _Draws:
@@ -229,15 +228,15 @@ class _Draws:
         return "" in rests
 
 
-def _unpaired(form: Form) -> str:
-    """Find a user without two candidates of a kind, of as many copies, or without any."""
-    slots = Counter((s.owner, s.kind, s.slot) for s in form.secrets)
-    if max(slots.values()) > 1:
-        return "secrets: a user has a candidate twice"
+def _unpaired(form: Form) -> Iterator[str]:
+    """Yield a user without two candidates of a kind, of as many copies, or without any."""
     copies: dict[tuple[Any, Any, int], int]
     copies = {(s.owner, s.kind, s.slot): s.copies for s in form.secrets}
+    if len(copies) < len(form.secrets):
+        yield "secrets: a user has a candidate twice"
     for owner, kind, slot in copies:
         if copies[owner, kind, slot] != copies.get((owner, kind, 1 - slot)):
-            return f"secrets: user {owner!r} has no two alike candidates of kind {kind}"
+            yield f"secrets: user {owner!r} has no two alike candidates of kind {kind}"
     lone = form.coins.keys() - {secret.owner for secret in form.secrets}
-    return f"coins: user {min(lone)!r} has no secret" if lone else ""
+    if lone:
+        yield f"coins: user {min(lone)!r} has no secret"

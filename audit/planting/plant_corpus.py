@@ -111,15 +111,9 @@ def _wants_beacons(given: Mapping[str, Any]) -> bool:
 
 
 def _canaries(given: Mapping[str, Any]) -> Canaries:
-    options: dict[str, Any] = {}
+    options = {name: given[name] for name in ("pattern", "turn", "count") if name in given}
     if "kind" in given:
         options["kinds"] = tuple(given["kind"])
-    if "pattern" in given:
-        options["pattern"] = given["pattern"]
-    if "turn" in given:
-        options["turn"] = given["turn"]
-    if "count" in given:
-        options["count"] = given["count"]
     if "repetitions" in given:
         words = str(given["repetitions"]).replace(",", "+")
         options["repetitions"] = from_text(words, tuple[int, ...], "--repetitions")

@@ -11,11 +11,11 @@ from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import ON_REQUEST, OWN, Coins, Planted, Planting, Secret, Space, digits
+from audit.core.secret import KINDS, OWN, Coins, Planted, Planting, Secret, Space, digits
 from audit.core.spans import Span
 from audit.core.wording import Wording
 from audit.planting.coins import toss
-from audit.planting.kinds import names, sentences, values, wording
+from audit.planting.kinds import values, wording
 from audit.planting.own import secrets_of
 
 _PATIENCE = 1000  # draws of a value that is free, or of a second record of the same length
@@ -116,35 +116,43 @@ def _secrets(
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    every = (*owners, *invented)
-    if "code" in planting.kinds:
-        space, copies = digits(planting.code_digits), (planting.code_copies,)
-        words = wording("code", seed, planting.code_prefix, planting.code_suffix)
-        yield from drawn("code", words, space, copies, every, seed, count_tokens)
-    if "id" in planting.kinds:
-        space, tiers = digits(planting.id_digits), planting.id_copies
-        words = wording("id", seed, planting.id_prefix, planting.id_suffix)
-        yield from drawn("id", words, space, tiers, every, seed, count_tokens)
-    if "name" in planting.kinds:
-        yield from _names(corpus, planting, owners, invented, seed, count_tokens)
-    if "record" in planting.kinds:
-        first = {r.user: r for r in reversed(corpus.of("private"))}
-        for owner in owners:
-            low, high = _scored(first[owner])
-            before, value, after = _split(first[owner].text, low, high)
-            for slot in (0, 1):  # the owner's own record, for both outcomes of the second coin
-                yield Secret("record", before, value, after, None, 1, owner, slot)
-        words = wording("record", seed)
-        yield from drawn("record", words, sentences(), (1,), invented, seed, count_tokens)
-    for kind in (kind for kind in ON_REQUEST if kind in planting.kinds):
-        prefix, suffix, copies = (
-            getattr(planting, f"{kind}_{name}") for name in ("prefix", "suffix", "copies")
-        )
-        space = values(kind, planting.pattern, "planting.pattern")
-        words = wording(kind, seed, prefix, suffix)
-        yield from drawn(kind, words, space, (copies,), every, seed, count_tokens)
+    lengths = {"code": planting.code_digits, "id": planting.id_digits}
+    for kind in (kind for kind in KINDS if kind in planting.kinds):
+        bearers: Sequence[str] = (*owners, *invented)
+        if kind == "record":
+            yield from _own_records(corpus, owners)
+            bearers = invented
+        elif kind == "name" and (own := _own_names(corpus, planting, owners)):
+            yield from own
+            continue
+        if kind in lengths:
+            space = digits(lengths[kind])
+        else:
+            space = values(kind, planting.pattern, "planting.pattern")
+        words, copies = _around(kind, planting, seed)
+        yield from drawn(kind, words, space, copies, bearers, seed, count_tokens)
     if OWN in planting.kinds:
         yield from secrets_of(corpus.of("private"), owners)
+
+
+def _around(kind: str, planting: Planting, seed: int) -> tuple[Wording, Sequence[int]]:
+    """Return the words around values that are drawn, and the copies that owners take in turn."""
+    if kind == "record":
+        return wording(kind, seed), (1,)
+    prefix, suffix, copies = (
+        getattr(planting, f"{kind}_{name}") for name in ("prefix", "suffix", "copies")
+    )
+    return wording(kind, seed, prefix, suffix), copies if kind == "id" else (copies,)
+
+
+def _own_records(corpus: Corpus, owners: Sequence[str]) -> Iterator[Secret]:
+    """Yield each owner's first record, for both outcomes of the second coin."""
+    first = {r.user: r for r in reversed(corpus.of("private"))}
+    for owner in owners:
+        low, high = _scored(first[owner])
+        before, value, after = _split(first[owner].text, low, high)
+        for slot in (0, 1):
+            yield Secret("record", before, value, after, None, 1, owner, slot)
 
 
 def _scored(record: Record) -> Span:
@@ -203,37 +211,28 @@ def drawn(
             yield Secret(kind, words.prefix, value, words.suffix, space, times, owner, slot)
 
 
-def _names(
-    corpus: Corpus,
-    planting: Planting,
-    owners: Sequence[str],
-    invented: Sequence[str],
-    seed: int,
-    count_tokens: Callable[[str], int],
-) -> Iterator[Secret]:
-    """Use the corpus's own names if every owner has one; otherwise draw names to plant.
+def _own_names(corpus: Corpus, planting: Planting, owners: Sequence[str]) -> list[Secret]:
+    """Return the corpus's own names if every owner has one; otherwise none, and names are drawn.
 
     Invented users then have no name: theirs would not be like those of the corpus.
     """
     name_of = {r.user: r.name for r in corpus.of("private") if r.name}
-    if all(owner in name_of for owner in owners):
-        if planting.name_prefix is not None:
-            raise UsageError(
-                f"planting: name_template is for drawn names, but corpus {corpus.name} has a name "
-                "for each user; leave it out"
-            )
-        of_user: dict[str, list[Record]] = {}
-        for record in corpus.of("private"):
-            of_user.setdefault(record.user, []).append(record)
-        for owner in owners:
-            name = name_of[owner]
-            places = [(r.text, place) for r in of_user[owner] for place in _places(name, r)]
-            text, at = places[0] if places else (name, 0)
-            before, _, after = _split(text, at, at + len(name))
-            copies = len(places)
-            for slot in (0, 1):
-                yield Secret("name", before, name, after, None, copies, owner, slot)
-        return
-    words = wording("name", seed, planting.name_prefix, planting.name_suffix)
-    tiers = (planting.name_copies,)
-    yield from drawn("name", words, names(), tiers, (*owners, *invented), seed, count_tokens)
+    if not all(owner in name_of for owner in owners):
+        return []
+    if planting.name_prefix is not None:
+        raise UsageError(
+            f"planting: name_template is for drawn names, but corpus {corpus.name} has a name "
+            "for each user; leave it out"
+        )
+    of_user: dict[str, list[Record]] = {}
+    for record in corpus.of("private"):
+        of_user.setdefault(record.user, []).append(record)
+    secrets = []
+    for owner in owners:
+        name = name_of[owner]
+        places = [(r.text, place) for r in of_user[owner] for place in _places(name, r)]
+        text, at = places[0] if places else (name, 0)
+        before, _, after = _split(text, at, at + len(name))
+        for slot in (0, 1):
+            secrets.append(Secret("name", before, name, after, None, len(places), owner, slot))
+    return secrets

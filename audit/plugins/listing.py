@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora.loading import NAMES
 from audit.plugins import registry
-from audit.plugins.meanings import is_internal, meanings
 from audit.policies import names, source_of
 
 _ANCESTOR = {"defenses": "Defense", "attacks": "Attack"}
+_INTERNAL = re.compile(r"; set by (the run|--)")  # of a parameter that is never given as one
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
@@ -23,7 +24,8 @@ def entries(kind: str) -> list[dict[str, Any]]:
     if kind in _ANCESTOR:
         return [_plugin(kind, name) for name in registry.names(kind)]
     if kind == "policies":
-        return [{"name": name, "summary": _summary(source_of(name), "Policy")} for name in names()]
+        classes = {name: _class(_tree(source_of(name)), "Policy") for name in names()}
+        return [{"name": name, "summary": _first_line(cls)} for name, cls in classes.items()]
     if kind == "corpora":
         return [
             {"name": n, "summary": about, "path": str(EMBEDDED_FOLDER / f"{n}.jsonl")}
@@ -46,8 +48,8 @@ def _plugin(kind: str, name: str) -> dict[str, Any]:
             registry.module(kind, name)  # the reason why it cannot be used
             raise UsageError(f"its module defines no one class that derives from {_ANCESTOR[kind]}")
         defaults = {key: _value(default, tree) for key, default in _fields(cls)}
-        explained = meanings(ast.get_docstring(cls) or "", defaults)
-        shown = [key for key in defaults if not is_internal(explained.get(key, ""))]
+        explained = _meanings(ast.get_docstring(cls) or "", defaults)
+        shown = [key for key in defaults if not _INTERNAL.search(explained.get(key, ""))]
         return {
             "name": name,
             "summary": _first_line(cls),
@@ -58,10 +60,6 @@ def _plugin(kind: str, name: str) -> dict[str, Any]:
         return {"name": name, "summary": str(error)}
 
 
-def _summary(path: Path, ancestor: str) -> str:
-    return _first_line(_class(_tree(path), ancestor))
-
-
 def _tree(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
@@ -70,12 +68,15 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _class(tree: ast.Module, ancestor: str) -> ast.ClassDef | None:
-    """Find the one class of a module that derives from `ancestor`; None if there is none."""
+    """Find the one class of a module that derives from `ancestor`; None if there is none.
+
+    Abstract classes between them end in the same word, as EnsembleDefense does.
+    """
     classes = [
         node
         for node in tree.body
         if isinstance(node, ast.ClassDef)
-        and any(ast.unparse(base).split(".")[-1] == ancestor for base in node.bases)
+        and any(ast.unparse(base).endswith(ancestor) for base in node.bases)
     ]
     return classes[0] if len(classes) == 1 else None
 
@@ -114,3 +115,23 @@ def _constant(name: str, tree: ast.Module) -> Any:
             if spec is not None and spec.origin is not None:
                 return _constant(name, _tree(Path(spec.origin)))
     raise ValueError(f"{name} is no plain value")
+
+
+def _meanings(docstring: str, names: Collection[str]) -> dict[str, str]:
+    """Find the sentence after each `name:` that opens a line; a name without one is left out.
+
+    A sentence goes on in the lines that are indented deeper.
+    """
+    found: dict[str, str] = {}
+    current, depth = "", 0
+    for line in docstring.split("\n"):
+        name, colon, rest = line.strip().partition(":")
+        indent = len(line) - len(line.lstrip())
+        if colon and name in names and (not current or indent <= depth):
+            current, depth = name, indent
+            found[name] = rest.strip()
+        elif current and line.strip() and indent > depth:
+            found[current] += f" {line.strip()}"
+        else:
+            current = ""
+    return found

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from audit.core.errors import UsageError, did_you_mean, first_line
-from audit.core.fields import from_text
+from audit.core.fields import from_text, pairs
 
 T = TypeVar("T")
 _PAGES = {
@@ -53,7 +53,11 @@ def module(kind: str, name: str) -> types.ModuleType:
         return importlib.import_module(".".join(place.parts))
     for point in _entry_points(kind):
         if point.name == name:
-            return _third_party(kind, name, point.module)
+            try:
+                return importlib.import_module(point.module)
+            except Exception as error:  # a third-party module may raise anything
+                why = f"cannot be imported ({first_line(error)}); mend or uninstall it"
+                raise UsageError(f"{kind[:-1]} {name!r}: {point.module} {why}") from error
     if "/" in name or name.endswith(".py"):
         raise UsageError(
             f"unknown {kind[:-1]} {name!r}; {kind} are called by name, and your own file joins "
@@ -80,14 +84,6 @@ def source(kind: str, name: str) -> Path:
     if spec is None or spec.origin is None:
         raise UsageError(f"{kind[:-1]} {name!r}: {point.module} is not installed; uninstall it")
     return Path(spec.origin)
-
-
-def _third_party(kind: str, name: str, path: str) -> types.ModuleType:
-    try:
-        return importlib.import_module(path)
-    except Exception as error:  # a third-party module may raise anything
-        why = f"{path} cannot be imported ({first_line(error)}); mend or uninstall it"
-        raise UsageError(f"{kind[:-1]} {name!r}: {why}") from error
 
 
 def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
@@ -120,17 +116,9 @@ def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tup
     cls = plugin(kind, name, ancestor)
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls)
-    values, given = {key: value for key, value in extra.items() if key in fields}, set()
-    for pair in filter(None, (part.strip() for part in rest.split(","))):
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if key not in fields:
-            hint = did_you_mean(key, list(fields)) if fields else "; it has no parameters"
-            raise UsageError(f"{name}: unknown parameter {key!r}{hint}")
-        if not equals or not value:
-            raise UsageError(f"{name}: {key} has no value; write {key}=VALUE")
-        if key in given:
-            raise UsageError(f"{name}: {key} is given twice")
-        given.add(key)
+    values = {key: value for key, value in extra.items() if key in fields}
+    given = pairs(filter(str.strip, rest.split(",")), fields, name, "parameter")
+    for key, value in given.items():
         values[key] = from_text(value, hints[key], f"{name}: {key}")
     return name, cls(**values)
 

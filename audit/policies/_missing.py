@@ -10,6 +10,8 @@ from audit.core.digest import sha256_of
 from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, runs
 
+_SEED = "0"  # of the choice of missed values
+
 
 @final
 @dataclass(frozen=True)
@@ -22,7 +24,6 @@ class Missing(Policy):
 
     policy: Policy
     rate: float
-    seed: int = 0
 
     def __call__(self, text: str) -> list[Span]:
         return self._marked(text, self.policy(text))
@@ -35,7 +36,7 @@ class Missing(Policy):
         return [
             span
             for run in runs(spans)
-            if _place(text[run[0][0] : run[-1][1]], self.seed) >= self.rate
+            if _place(text[run[0][0] : run[-1][1]]) >= self.rate
             for span in run
         ]
 
@@ -45,10 +46,10 @@ class Missing(Policy):
 
     @property
     def digest(self) -> str:
-        return digest_of("miss", self.policy.digest, repr(self.rate), str(self.seed))
+        return digest_of("miss", self.policy.digest, repr(self.rate), _SEED)
 
 
-def _place(value: str, seed: int) -> float:
+def _place(value: str) -> float:
     """Hash a value to a number that is uniform in [0, 1)."""
-    keyed = f"{seed}:{value}".encode("utf-8", "surrogatepass")
+    keyed = f"{_SEED}:{value}".encode("utf-8", "surrogatepass")
     return int(sha256_of(keyed)[:12], 16) / 2**48

@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 from audit.core.errors import UsageError, did_you_mean
+from audit.core.fields import pairs
 from audit.core.policy import Policy
 from audit.policies._missing import Missing
 
@@ -41,31 +42,17 @@ def named(text: str) -> Policy:
 
     `miss=RATE` makes it miss this share of the values (0 ≤ RATE < 1). Raises UsageError.
     """
-    head, *pairs = (part.strip() for part in text.split(","))
+    head, *words = (part.strip() for part in text.split(","))
     name, colon, argument = (part.strip() for part in head.partition(":"))
     cls = policy_class(name)
     if colon and not cls.argument:
         raise UsageError(f"policy {name} takes no argument; write {name}")
     if not argument and (colon or (cls.argument and cls.argument_needed)):
         raise UsageError(f"policy {name} has no argument; write {name}:{cls.argument}")
-    options = _options(name, pairs, ("miss", *cls.options))
+    options = pairs(words, ("miss", *cls.options), f"policy {name}")
     rate = _rate(name, options.pop("miss", "0"))
     policy = cls.parse(argument, options)
     return Missing(policy, rate) if rate else policy
-
-
-def _options(name: str, pairs: list[str], known: tuple[str, ...]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for pair in pairs:
-        key, _, value = (part.strip() for part in pair.partition("="))
-        if key not in known:
-            raise UsageError(f"policy {name}: unknown key {key!r}{did_you_mean(key, list(known))}")
-        if not value:
-            raise UsageError(f"policy {name}: {key} has no value; write {key}=VALUE")
-        if key in options:
-            raise UsageError(f"policy {name}: {key} is given twice")
-        options[key] = value
-    return options
 
 
 def _rate(name: str, text: str) -> float:

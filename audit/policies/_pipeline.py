@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import spacy
 from spacy.about import __version__
@@ -14,6 +16,7 @@ from spacy.tokens import Doc
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.core.policy import digest_of
+from audit.core.spans import Span, disjoint
 
 DEFAULT = "en_core_web_sm"
 ENTITIES = ("doc.ents",)
@@ -21,6 +24,36 @@ PARTS_OF_SPEECH = ("token.pos", "token.tag")
 DEPENDENCIES = ("token.dep",)
 
 _CALLED = {ENTITIES: "entities", PARTS_OF_SPEECH: "parts of speech", DEPENDENCIES: "dependencies"}
+
+
+class Piped(ABC):
+    """The part of a policy that marks what a pipeline finds.
+
+    pipeline: a package or a folder. needs: as `load` takes them.
+    """
+
+    options: ClassVar[tuple[str, ...]] = ("pipeline",)
+    needs: ClassVar[Sequence[tuple[str, ...]]]
+    pipeline: str
+
+    @abstractmethod
+    def private(self, doc: Doc) -> Iterable[Span]:
+        """Return the private spans of a text, in any order."""
+
+    def loaded(self) -> Language:
+        """Load the pipeline. Raises UsageError as `load` does."""
+        return load(self.pipeline, self._who, self.needs)
+
+    def __call__(self, text: str) -> list[Span]:
+        return self.many([text])[0]
+
+    def many(self, texts: Sequence[str]) -> list[list[Span]]:
+        docs = read(self.loaded(), texts, self._who)
+        return [disjoint(self.private(doc)) for doc in docs]
+
+    @property
+    def _who(self) -> str:
+        return f"policy {type(self).__name__.lower()}"
 
 
 def load(source: str, who: str, needs: Sequence[tuple[str, ...]]) -> Language:

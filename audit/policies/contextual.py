@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
-from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from audit.core.policy import Policy, digest_of
-from audit.core.spans import Span, disjoint
+from audit.core.spans import Span
 from audit.policies import _pipeline
 
 # The names in spaCy's English pipelines, and those of Universal Dependencies.
@@ -22,33 +21,29 @@ TAGS = {"NNP", "NNPS", "PRP", "PRP$", "WP", "WP$"}  # for pipelines that set Pen
 
 @final
 @dataclass(frozen=True)
-class Contextual(Policy):
+class Contextual(_pipeline.Piped, Policy):
     """Entities, subjects, objects, proper nouns and pronouns: contextual[,pipeline=DIR].
 
     Of a subject, or an object of a verb or preposition, only the word itself, not its phrase (arXiv
     2108.12944, section 6). pipeline: a package or a folder.
     """
 
-    options: ClassVar[tuple[str, ...]] = ("pipeline",)
+    needs = (_pipeline.ENTITIES, _pipeline.PARTS_OF_SPEECH, _pipeline.DEPENDENCIES)
 
     pipeline: str = _pipeline.DEFAULT
 
     @classmethod
     def parse(cls, argument: str, options: Mapping[str, str]) -> Contextual:
         policy = cls(options.get("pipeline", _pipeline.DEFAULT))
-        policy._loaded()
+        policy.loaded()
         return policy
 
-    def _loaded(self) -> Language:
-        needs = (_pipeline.ENTITIES, _pipeline.PARTS_OF_SPEECH, _pipeline.DEPENDENCIES)
-        return _pipeline.load(self.pipeline, "policy contextual", needs)
-
-    def __call__(self, text: str) -> list[Span]:
-        return self.many([text])[0]
-
-    def many(self, texts: Sequence[str]) -> list[list[Span]]:
-        docs = _pipeline.read(self._loaded(), texts, "policy contextual")
-        return [disjoint(_private(doc)) for doc in docs]
+    def private(self, doc: Doc) -> Iterator[Span]:
+        for entity in doc.ents:
+            yield entity.start_char, entity.end_char
+        for token in doc:
+            if _is_private(token):
+                yield token.idx, token.idx + len(token)
 
     @property
     def label(self) -> str:
@@ -56,15 +51,7 @@ class Contextual(Policy):
 
     @property
     def digest(self) -> str:
-        return digest_of("contextual", _pipeline.digest(self._loaded()))
-
-
-def _private(doc: Doc) -> Iterator[Span]:
-    for entity in doc.ents:
-        yield entity.start_char, entity.end_char
-    for token in doc:
-        if _is_private(token):
-            yield token.idx, token.idx + len(token)
+        return digest_of("contextual", _pipeline.digest(self.loaded()))
 
 
 def _is_private(token: Token) -> bool:

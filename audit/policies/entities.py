@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from spacy.language import Language
+from spacy.tokens import Doc
 
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.policy import Policy, digest_of
-from audit.core.spans import Span, disjoint
+from audit.core.spans import Span
 from audit.policies import _pipeline
 
 # The 18 types of OntoNotes 5 in spaCy's English pipelines.
@@ -22,7 +22,7 @@ ONTONOTES = (
 
 @final
 @dataclass(frozen=True)
-class Entities(Policy):
+class Entities(_pipeline.Piped, Policy):
     """Named entities a spaCy pipeline finds: entities[:PERSON+ORG][,pipeline=DIR].
 
     types: the private types; empty: all of the pipeline, in English the 18 of OntoNotes (the
@@ -32,7 +32,7 @@ class Entities(Policy):
 
     argument: ClassVar[str] = "PERSON+ORG"
     argument_needed: ClassVar[bool] = False
-    options: ClassVar[tuple[str, ...]] = ("pipeline",)
+    needs = (_pipeline.ENTITIES,)
 
     types: tuple[str, ...] = ()
     pipeline: str = _pipeline.DEFAULT
@@ -41,7 +41,7 @@ class Entities(Policy):
     def parse(cls, argument: str, options: Mapping[str, str]) -> Entities:
         types = tuple(dict.fromkeys(argument.split("+"))) if argument else ()
         policy = cls(types, options.get("pipeline", _pipeline.DEFAULT))
-        known = _pipeline.entity_types(policy._loaded()) or list(ONTONOTES)
+        known = _pipeline.entity_types(policy.loaded()) or list(ONTONOTES)
         for name in types:
             if name not in known:
                 raise UsageError(
@@ -49,22 +49,10 @@ class Entities(Policy):
                 )
         return policy
 
-    def _loaded(self) -> Language:
-        return _pipeline.load(self.pipeline, "policy entities", [_pipeline.ENTITIES])
-
-    def __call__(self, text: str) -> list[Span]:
-        return self.many([text])[0]
-
-    def many(self, texts: Sequence[str]) -> list[list[Span]]:
-        docs = _pipeline.read(self._loaded(), texts, "policy entities")
-        return [
-            disjoint(
-                (entity.start_char, entity.end_char)
-                for entity in doc.ents
-                if not self.types or entity.label_ in self.types
-            )
-            for doc in docs
-        ]
+    def private(self, doc: Doc) -> Iterator[Span]:
+        for entity in doc.ents:
+            if not self.types or entity.label_ in self.types:
+                yield entity.start_char, entity.end_char
 
     @property
     def label(self) -> str:
@@ -73,4 +61,4 @@ class Entities(Policy):
 
     @property
     def digest(self) -> str:
-        return digest_of("entities", *sorted(self.types), _pipeline.digest(self._loaded()))
+        return digest_of("entities", *sorted(self.types), _pipeline.digest(self.loaded()))

@@ -18,7 +18,7 @@ from audit.core.spans import Span
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan
-from audit.planting import shadows
+from audit.planting.coins import tosses
 from audit.planting.planting import trained_on
 from audit.prepare.run import Run
 from audit.train.task import Task
@@ -36,7 +36,7 @@ def prepare(plan: Plan, stages: Path) -> Run:
     planted = plan.source.plant(plan.corpus, plan.seed, lambda text: len(tokenizer.encode(text)))
     _check_secrets(plan, planted, tokenizer)
     wanted = max(chosen.plugin.shadows for chosen in plan.attacks)
-    coins = shadows.tosses(planted.coins, plan.source.shadows(wanted), plan.seed)
+    coins = tosses(planted.coins, plan.source.shadows(wanted), plan.seed)
     seeds = [derived_seed(plan.seed, "shadows", j) for j in range(len(coins))]
     shadow_corpora = [trained_on(plan.corpus, planted.secrets, of_one) for of_one in coins]
     corpus, *shadow_corpora = marked([planted.corpus, *shadow_corpora], plan.policy)

@@ -13,8 +13,8 @@ from audit.core.model import TextTokenizer
 from audit.core.predictor import token_mask
 from audit.core.secret import OWN, Coins, Planted, Secret
 from audit.core.training import Training
-from audit.findings.families import NONE, family_of
-from audit.findings.rejections import Family
+from audit.findings import family_of
+from audit.findings.rejections import NONE, Family
 from audit.plan.plan import Chosen, Plan
 from audit.planting.coverage import Coverage
 from audit.train.publication import Publication

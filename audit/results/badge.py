@@ -95,7 +95,7 @@ def of_results(results: Results) -> Badge:
 def over(subjects: Sequence[Joined], status: str) -> Badge:
     """Return the worst verdict. Without subjects, or not complete, it is inconclusive at best."""
     best = Badge.NONE_FOUND if subjects and status == "complete" else Badge.INCONCLUSIVE
-    return min([best, *map(of_release, subjects)], key=_rank)
+    return min([best, *map(of_release, subjects)], key=lambda badge: badge.rank)
 
 
 def audited(results: Results) -> Sequence[Joined]:
@@ -142,7 +142,3 @@ def untried(results: Results) -> list[str]:
     """List the attacks that could have been run and were not."""
     lines = (line for line in results.not_tested if line.startswith(NOT_RUN))
     return next((line.removeprefix(NOT_RUN).split(", ") for line in lines), [])
-
-
-def _rank(verdict: Badge) -> int:
-    return verdict.rank

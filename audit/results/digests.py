@@ -18,11 +18,6 @@ from audit.results.schema import ReleaseResult, Results
 MODEL, ADAPTER, MEMBERS = "model.safetensors", "adapter_model.safetensors", "members"
 
 
-def of_file(path: Path) -> str:
-    """Compute SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    return sha256_of_file(path)
-
-
 def note_path(folder: RunFolder) -> Path:
     """Name the stage that lists what each release of a run is made of."""
     return folder.stage(f"releases-{folder.plan_hash}.json")
@@ -51,8 +46,8 @@ def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, st
             return {}
         if release.guarantee.release == "model":
             name = ADAPTER if note.get("model", {}).get("lora") else MODEL
-            return {name: of_file(paths[0])} if len(names) == 1 and paths else {}
-        return {f"{MEMBERS}/{member_name(i)}": of_file(path) for i, path in paths.items()}
+            return {name: sha256_of_file(paths[0])} if len(names) == 1 and paths else {}
+        return {f"{MEMBERS}/{member_name(i)}": sha256_of_file(path) for i, path in paths.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

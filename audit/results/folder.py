@@ -354,13 +354,13 @@ def _check_links(output: Path) -> None:
 
 
 def run_record(folder: Path) -> dict[str, Any] | None:
-    """Read manifest.json of a run folder: plan, its hash and the run's status; None: no run."""
+    """Read manifest.json of a run folder: plan, its hash and the run's status; None: no run's."""
     try:
         record = read_json(folder / "manifest.json")
     except (OSError, ValueError):
         return None
-    ours = isinstance(record, dict) and {"schema_version", "hash", "plan"} <= set(record)
-    return record if ours else None
+    ours = isinstance(record, dict) and {"schema_version", "status", "plan"} <= set(record)
+    return record if ours and record.get("hash") else None
 
 
 def _newest(plan_hash: str) -> Path | None:

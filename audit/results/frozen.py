@@ -7,14 +7,14 @@ least 128 bits salts, so that no value can be found by trying all.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError, first_line
-from audit.core.files import read_json
+from audit.core.files import parsed, read_text
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:llm-audit:frozen-plan:1"
@@ -26,14 +26,12 @@ _INFINITE = float("inf")
 class Frozen:
     """A plan and its tests, fixed before the run.
 
-    plan: the plan's document, as results.json has it, without its hash. releases: labels of all
-        releases that the plan names, references included. tests, claim_tests: number of tests that
-        each release's p-values are adjusted for, and of its bounds on ε. level: their level.
-    rules: SHA-256 of the gate's rules; "" for the default rules.
+    plan: the plan's document, as results.json has it, without its hash. tests, claim_tests: number
+        of tests that each release's p-values are adjusted for, and of its bounds on ε. level: their
+        level. rules: SHA-256 of the gate's rules; "" for the default rules.
     """
 
     plan: Mapping[str, Any]
-    releases: Sequence[str]
     tests: int
     claim_tests: int
     level: float
@@ -45,47 +43,77 @@ class Frozen:
         return digest_of_json(self.plan)
 
     @property
+    def releases(self) -> list[str]:
+        """All releases that the plan names, references included."""
+        return [_label(one["name"], one["parameters"]) for one in self.plan["defenses"]]
+
+    @property
     def text(self) -> str:
         """The statement, to be signed as a file."""
-        fixed = asdict(self)
         statement = {
             "_type": STATEMENT,
             "subject": [{"name": "plan", "digest": {"auditDigest": self.hash}}],
             "predicateType": PREDICATE,
             "predicate": {
-                **fixed,
                 "plan": with_words(self.plan),
+                "releases": self.releases,
+                "tests": self.tests,
+                "claim_tests": self.claim_tests,
+                "level": self.level,
+                "rules": self.rules,
                 "null": "what a release shows does not depend on what was planted",
-                "adjustment": "holm",
+                "adjustment": "tests of coins by tossing them again, others by Holm",
             },
         }
         return json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read(path: Path) -> Frozen:
-    """Read a frozen plan. Raises UsageError for any other file, or one whose subject differs."""
+    """Read a frozen plan. Raises UsageError for any file that is not as it was written."""
     try:
-        statement = read_json(path)
+        text = read_text(path)
+        statement = parsed(text)
         if statement["predicateType"] != PREDICATE:
             raise UsageError(f"{path}: not a frozen plan; `audit plan --freeze FILE` writes one")
         fixed = statement["predicate"]
-        found = Frozen(
-            _with_numbers(fixed["plan"]),
-            tuple(map(str, fixed["releases"])),
-            int(fixed["tests"]),
-            int(fixed["claim_tests"]),
-            float(fixed["level"]),
-            str(fixed["rules"]),
-        )
         (subject,) = statement["subject"]
-        stated = subject["digest"]["auditDigest"]
+        plan = _of_hash(subject["digest"]["auditDigest"], fixed["plan"])
+        if plan is None:
+            raise UsageError(f"{path}: its plan was edited: the subject is not its hash")
+        sizes = fixed["tests"], fixed["claim_tests"]
+        found = Frozen(plan, *sizes, fixed["level"], fixed["rules"])
+        same = found.text == text
     except UsageError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: not a frozen plan ({first_line(error)})") from None
-    if stated != found.hash:
-        raise UsageError(f"{path}: its plan was edited: subject {stated}, hash {found.hash}")
+    if not same:
+        raise UsageError(
+            f"{path}: was edited: it is not as `audit plan --freeze` writes this plan and its "
+            "tests; freeze the plan again"
+        )
     return found
+
+
+def _of_hash(stated: Any, plan: Any) -> Any:
+    """Return the plan, with numbers for words of infinity or without, that has the stated hash."""
+    both = (plan, _with_numbers(plan))
+    return next((one for one in both if digest_of_json(one) == stated), None)
+
+
+def _label(name: str, parameters: Mapping[str, Any]) -> str:
+    """Name a release with all its parameters."""
+    words = ",".join(f"{key}={_word(value)}" for key, value in parameters.items())
+    return f"{name}:{words}" if words else name
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def signature_of(path: Path) -> Path:
+    """Name the file of a statement's signature, as ssh-keygen does."""
+    return path.with_name(f"{path.name}.sig")
 
 
 def with_words(value: Any) -> Any:

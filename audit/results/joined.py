@@ -48,7 +48,7 @@ def is_blind(finding: FindingResult) -> bool:
     if finding.leaked != Leaked.INCONCLUSIVE or silence is None:
         return False
     unseen = Shown.NOT_SHOWN in (silence.sight.state, silence.reach.state)
-    return silence.contact.state == Shown.SHOWN and unseen
+    return silence.contact.shown and unseen
 
 
 def leak_p(finding: Measurement) -> float | None:
@@ -58,6 +58,10 @@ def leak_p(finding: Measurement) -> float | None:
 
 
 def is_grey(finding: Measurement) -> bool:
-    """Return whether a finding is neither a leak nor silence, whatever the others are."""
+    """Return whether a finding is neither a leak nor silence, whatever the others are.
+
+    What other looks make too little for a leak is not silence for that.
+    """
     p = leak_p(finding)
-    return p is not None and LEVEL < p <= GREY
+    alone = p if finding.look_p is None else finding.look_p
+    return p is not None and alone is not None and p > LEVEL and alone <= GREY

@@ -231,6 +231,11 @@ class Link(Strict):
     n: Count = Field(description="number of observations behind it")
 
     @property
+    def shown(self) -> bool:
+        """Return whether the condition was shown."""
+        return self.state == Shown.SHOWN
+
+    @property
     def removed(self) -> bool:
         """Return whether the planted text was removed before training, so nothing was measured."""
         return self.state == Shown.NOT_SHOWN and self.by.lower().startswith(REMOVED)
@@ -246,6 +251,11 @@ class Silence(Strict):
     contact: Link
     sight: Link
     reach: Link
+
+    @property
+    def links(self) -> tuple[Link, Link, Link]:
+        """The three conditions, in this order."""
+        return self.contact, self.sight, self.reach
 
 
 def measured(seen: Interval) -> dict[str, Any]:
@@ -299,6 +309,11 @@ class Measurement(Strict):
         description="of its guesses of who was trained on, as a leak, adjusted as adjusted_p is; "
         "null: they test no claim",
     )
+    look_p: Probability | None = Field(
+        default=None,
+        description="the smaller of both, adjusted for the tests of this look alone; null: it is "
+        "the only look",
+    )
     least_p: Probability = Field(
         default=0.0, description="smallest p-value that so many tries can have"
     )
@@ -336,8 +351,8 @@ class Measurement(Strict):
     untrained: str = Field(
         default="", description="which planted secrets may not have been trained on"
     )
-    fair_coins: bool = Field(
-        default=True, description="whether fair coins chose what was planted, as tests suppose"
+    fair_coins: Literal[True] = Field(
+        default=True, description="fair coins chose what was planted, as all tests suppose"
     )
     cut: bool | None = Field(
         default=None,

@@ -106,18 +106,18 @@ Confidence = Annotated[float, Field(gt=0, lt=1), AfterValidator(rounded)]
 OneSided = Annotated[float, Field(gt=0.5, lt=1), AfterValidator(rounded)]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Convert a free-form value to JSON: infinity becomes "inf", NaN is refused."""
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return written(_finite_or_inf(value))
     return value
 
 
-Table = Annotated[dict[str, Any], BeforeValidator(_plain)]
+Table = Annotated[dict[str, Any], BeforeValidator(plain)]
 
 
 def check_measured(value: float | None, ci: Point | None, k: int | None, n: int) -> None:

@@ -75,9 +75,9 @@ def share(value: float) -> str:
     return _without_zeros(f"{percentage:.{min(digits, 8)}f}") + f"{_NBSP}%"
 
 
-def power_of_ten(value: float) -> str:
-    """Format two significant digits and a power of ten, as in 1.5 × 10⁻⁵."""
-    mantissa, exponent = f"{value:.1e}".split("e")
+def power_of_ten(value: float, digits: int = 2) -> str:
+    """Format so many significant digits and a power of ten, as in 1.5 × 10⁻⁵."""
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     return f"{_without_zeros(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
@@ -121,7 +121,7 @@ def p_value(value: float | None) -> str:
     """Return a p-value without its sides."""
     if value is None:
         return "not computed"
-    return number(value) if value >= 1e-3 or value == 0 else power_of_ten(value)
+    return number(value)
 
 
 def epsilon(value: float | None) -> str:
@@ -163,7 +163,5 @@ def _rounded(value: float, digits: int, way: str) -> str:
         return "0"
     rounded = _round(value, digits, way)
     if abs(rounded) < 1e-3:
-        mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
-        power = str(int(exponent)).translate(_SUPERSCRIPT)
-        return _without_zeros(mantissa) + f" × 10{power}"
+        return power_of_ten(rounded, digits)
     return f"{rounded:.{digits}g}" if rounded < 10**digits else f"{rounded:,.0f}"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.writing import write_atomically
 from audit.findings import LEVEL
 from audit.plan.plan import Plan
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
-from audit.results.digests import of_file
 from audit.results.folder import RunFolder
-from audit.results.frozen import NAMESPACE, Frozen
+from audit.results.frozen import NAMESPACE, Frozen, signature_of
 
 
 def freeze(
@@ -25,8 +25,11 @@ def freeze(
     rules: the gate's rules. Raises UsageError, also where the file exists: a statement is made
     once.
     """
-    if path.exists():
-        raise UsageError(f"{path}: exists already; a plan is frozen once, so choose another file")
+    for one in (path, signature_of(path)):
+        if one.exists():
+            raise UsageError(
+                f"{one}: exists already; a plan is frozen once, so choose another file"
+            )
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent}: no such folder; make it first")
     frozen = of_run(prepare(plan, folder.stages), rules)
@@ -39,7 +42,7 @@ def freeze(
         lines.append("not signed: anybody could write this file at any time; give --sign KEY")
     else:
         _sign(path, key)
-        lines.append(f"signed: {path}.sig; the time is proven by nothing yet")
+        lines.append(f"signed: {signature_of(path)}; the time is proven by nothing yet")
     lines.append(f"after the run: audit verify {folder.path} --frozen {path}")
     return "\n".join(lines)
 
@@ -47,19 +50,19 @@ def freeze(
 def of_run(run: Run, rules: Path | None = None) -> Frozen:
     """State what a run will audit and test. rules: the gate's, None for the default."""
     plan, family = run.plan, run.family
-    releases = tuple(chosen.label for chosen in plan.defenses)
-    digest = "" if rules is None else of_file(rules)
-    return Frozen(plan.document, releases, family.tests, family.claims, LEVEL, digest)
+    digest = "" if rules is None else sha256_of_file(rules)
+    return Frozen(plan.document, family.tests, family.claims, LEVEL, digest)
 
 
 def _sign(path: Path, key: Path) -> None:
     """Sign a file by ssh-keygen; remove the file where that fails. Raises UsageError."""
-    words = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(path)]
+    words = ["ssh-keygen", "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE]
+    words.append(str(path.absolute()))  # a name that begins with a dash would be an option
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-        why = done.stderr.strip() if done.returncode else ""
+        signed, why = done.returncode == 0, done.stderr
     except OSError as error:
-        why = first_line(error)
-    if why or not path.with_name(f"{path.name}.sig").exists():
+        signed, why = False, f"{first_line(error)}: it comes with OpenSSH"
+    if not signed or not signature_of(path).exists():
         path.unlink()
         raise UsageError(f"{key}: cannot sign ({first_line(ValueError(why))}); nothing was frozen")

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from audit.run import export, reports
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, check_fits, estimate
 from audit.run.limitations import not_tested, warnings
-from audit.run.resumed import resumed
 from audit.run.steps import Steps
 from audit.silence.shown import examined
 from audit.train.train import train_on, workers_for
@@ -47,7 +46,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     with folder.held(plan.document), folder.marked(plan.document):
         notes = folder.admit()
         expected = estimate(current, execution.workers, execution.processes)
-        before, stands = resumed(current, len(expected.attacks) if expected else 0)
+        before, stands = _resumed(current, len(expected.attacks) if expected else 0)
         check_fits(expected, execution.workers)
         workers = execution.workers or (expected.processes if expected else 0)
         for line in [*notes, *stands, *announced(current, expected)]:
@@ -65,6 +64,21 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             samples.reveal(folder.path, current.planted)
         write(results, execution.formats, folder.path, report)
     return results
+
+
+def _resumed(run: Run, attacks: int) -> tuple[int, list[str]]:
+    """Count the trainings that are done already; state of how many steps, of which days and where.
+
+    attacks: the steps that are no trainings. Nothing is stated for a new run.
+    """
+    every = {task.path for task in run.wanted}
+    paths = {path for path in every if path.exists()}
+    if not paths:
+        return 0, []
+    days = sorted({date.fromtimestamp(path.stat().st_mtime).isoformat() for path in paths})
+    when = " to ".join(dict.fromkeys([days[0], days[-1]]))
+    place, steps = next(iter(paths)).parent, len(every) + attacks
+    return len(paths), [f"{len(paths)} of {steps} steps done before: trained on {when}, in {place}"]
 
 
 def write(results: Results, formats: Sequence[str], folder: Path, report: StepProgress) -> None:
@@ -149,7 +163,7 @@ def _environment(plan: Plan, author: str, seconds: float) -> dict[str, Any]:
         "transformers": version("transformers"),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": plan.device,
-        "date": date.today().isoformat(),
+        "date": datetime.now(UTC).date().isoformat(),
         "seconds": round(seconds, 1),
         **({"author": author} if author else {}),
     }

@@ -24,7 +24,7 @@ from audit.core.errors import UsageError
 from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
 from audit.core.lora import parsed
-from audit.core.predictor import Predictor
+from audit.core.predictor import Predictor, before
 from audit.core.release import Release
 from audit.core.training import Trained, Training
 from audit.measure.releases import loaded
@@ -93,9 +93,7 @@ class Service:
         with self._transaction():
             (answer,) = self._predictor.generate([prompt], tokens)
             self._spent = 0  # the ledger has counted them now
-        written = list(answer.tokens)
-        end = written.index(tokenizer.stop) if tokenizer.stop in written else len(written)
-        return self._opened.public.tokenizer.decode(written[:end])
+        return self._opened.public.tokenizer.decode(before(tokenizer.stop, answer.tokens))
 
     def close(self) -> None:
         """Answer nothing from here on; a transaction under way ends first."""

@@ -41,17 +41,13 @@ class Sides:
         if (whole == whole[0]).all():
             both = " and ".join(names)
             raise UsageError(f"{both}: every score is {whole[0]:g}; check what computes them")
-        return cls(*read)._by_coins(names)
-
-    def _by_coins(self, names: tuple[str, str]) -> Self:
-        """Refuse numbers of people that fair coins do not give."""
-        sizes = (self.inside.size, self.outside.size)
+        sizes = [values.size for values in read]
         if 2 * tail(max(sizes), sum(sizes), 0.5) < _UNEVEN:
             raise UsageError(
                 f"{names[0]} has {sizes[0]} scores and {names[1]} {sizes[1]}, which fair coins do "
                 "not give; score everyone who had a coin"
             )
-        return self
+        return cls(*read)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,9 @@ from audit.core.evidence import Scores
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
-from audit.findings import Case, measurements_of, tests_of
+from audit.findings import Case, family_of, measurements_of, tests_of
 from audit.findings.adjusted import adjusted
 from audit.findings.controls import leaks_in, sight_by
-from audit.findings.families import family_of
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown, silence_over
 from audit.findings.verdict import claim_overall, judge

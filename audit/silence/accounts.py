@@ -6,18 +6,17 @@ learnt sentence counts only beside an account of the values; a stem or a beacon 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Self
 
-from audit.core.terms import Shown
 from audit.findings.shows import STATED, not_shown, shown
 from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
+from audit.silence.beacons import Sighting, smallest_seen
 from audit.silence.behind import Behind
 from audit.silence.form import Form
-from audit.statistics.fisher import combined_p_value
 
 LEVEL = 0.001  # of contact, over all ways that are tried for a kind
 PEOPLE = 40  # whose values the loss must hold: a default manifest plants those of about 50
@@ -85,39 +84,38 @@ def _shared(seed: int) -> str:
     return f"any other text planted with seed {seed}: plant again, with this version"
 
 
-class Tested(Protocol):
-    """The test of a drawn text: of "the model is independent of what was drawn"."""
+class Learnt(NamedTuple):
+    """Test of one drawn text. n: others that were scored, or answers of a server."""
 
-    @property
-    def p_value(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class Tier:
-    """Beacons that so many users wrote, and the test of the value of each."""
-
-    users: int
-    values: Sequence[Tested]
-
-    @property
-    def p_value(self) -> float:
-        """Of "no value of this tier was learnt"; of two values x(1 − ln x) of their product x."""
-        return combined_p_value([one.p_value for one in self.values])
+    p_value: float
+    n: int
 
 
 @dataclass(frozen=True)
 class Ways:
     """The ways that were tried for a kind; None and () where there is none.
 
-    behind: words behind which more is known than as attacks ask, or may be; None: no such words.
-    form: answers to the words before values that begin as a value does; None: not asked.
+    tiers: of beacons. behind: words behind which more is known than as attacks ask, or may be;
+    None: no such words. form: answers to the words before values that begin as a value does; None:
+    not asked.
     """
 
-    sentence: Tested | None = None
-    stem: Tested | None = None
-    tiers: Sequence[Tier] = ()
+    sentence: Learnt | None = None
+    stem: Learnt | None = None
+    tiers: Sequence[Sighting] = ()
     behind: Behind | None = None
     form: Form | None = None
+
+    @classmethod
+    def stored(cls, seen: Mapping[str, Any]) -> Self:
+        """Read the ways that a stage holds, each as the list of its values."""
+        return cls(
+            sentence=None if seen["sentence"] is None else Learnt(*seen["sentence"]),
+            stem=None if seen["stem"] is None else Learnt(*seen["stem"]),
+            tiers=[Sighting(*tier) for tier in seen["tiers"]],
+            behind=None if seen["behind"] is None else Behind(*seen["behind"]),
+            form=None if seen["form"] is None else Form(*seen["form"]),
+        )
 
     @property
     def doubt(self) -> str:
@@ -157,19 +155,14 @@ class Ways:
         tried = (self.sentence is not None, self.stem is not None, bool(self.tiers))
         return LEVEL / max(1, sum(tried))
 
-    def seen(self, one: Tested | None) -> bool:
+    def seen(self, one: Learnt | None) -> bool:
         """Decide whether a drawn text was learnt."""
         return one is not None and one.p_value <= self.level
 
     @property
-    def smallest(self) -> Tier | None:
-        """Find the smallest tier that was seen, from the largest down to the first that was not."""
-        found = None
-        for tier in sorted(self.tiers, key=lambda tier: -tier.users):
-            if not tier.p_value <= self.level:
-                break
-            found = tier
-        return found
+    def smallest(self) -> Sighting | None:
+        """Find the smallest tier of beacons that was learnt."""
+        return smallest_seen(self.tiers, self.level)
 
 
 def link(kind: str, ways: Ways, account: Account) -> Link:
@@ -178,7 +171,7 @@ def link(kind: str, ways: Ways, account: Account) -> Link:
     if found is None:
         return not_shown(_unseen(kind, ways, account), account.heads)
     doubt = account.doubt or ways.doubt
-    if found.state == Shown.SHOWN and doubt:
+    if found.shown and doubt:
         return not_shown(f"Shown is {found.by}, {doubt}.", found.n)
     return found
 

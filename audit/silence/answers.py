@@ -26,14 +26,14 @@ from audit.models.endpoint.session import EndpointRelease, Served
 from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.silence import again, asked_words, filters, serving
-from audit.silence.accounts import account, link
+from audit.silence.accounts import Ways, account, link
 from audit.silence.asked_words import Drawn
 from audit.silence.drawn_words import Sentence, frame_of, sentences
 
 Seen = dict[str, Any]  # what a session has seen, as JSON values
 MOST_WITHHELD = 4  # one part in so many of the people may be withheld, with those of a leak
 _CODE = (
-    *(f"audit.silence.{name}" for name in ("serving", "filters", "asked_words", "scored_words")),
+    *(f"audit.silence.{name}" for name in ("serving", "filters", "asked_words", "learnt")),
     *("audit.silence.beacons", "audit.silence.surroundings", "audit.models.endpoint.session"),
 )
 
@@ -116,7 +116,7 @@ def _learnt(bench: Bench, one: Audited, kind: str) -> Link:
         )
     what = [kind, of.words, of.tries, *(b.value for some in of.tiers.values() for b in some)]
     look = partial(_words, bench, one, of)
-    ways = asked_words.ways(_stored(bench, one, f"words of {kind}", what, look))
+    ways = Ways.stored(_stored(bench, one, f"words of {kind}", what, look))
     if ways.sentence is None and not ways.tiers:
         return not_shown(
             "Too few sentences have its first word for a test, and no attack asks for beacons."

@@ -20,12 +20,10 @@ from audit.measure.session import Looked
 from audit.models.endpoint.chat import ChatSession
 from audit.models.endpoint.session import Served
 from audit.prepare.run import Run
-from audit.silence import beacons, form, scored_words
-from audit.silence.accounts import Tier, Ways
-from audit.silence.behind import Behind
-from audit.silence.drawn_words import Sentence, sentences
-from audit.silence.planted_beacons import ByTier, beacons_of
-from audit.silence.scored_words import Scored
+from audit.silence import beacons, form
+from audit.silence.accounts import Learnt
+from audit.silence.drawn_words import ByTier, Sentence, beacons_of, sentences
+from audit.silence.learnt import Gain
 from audit.silence.sightings import times
 from audit.silence.surroundings import (
     Surroundings,
@@ -35,7 +33,11 @@ from audit.silence.surroundings import (
     templates_of,
 )
 from audit.statistics.first_words import FirstWord, split
+from audit.statistics.fisher import combined_p_value
 
+# others to compare with, for each way that is tried: the best of all then has p = 0.001 / ways
+OTHERS = 999
+_AT_ONCE = 50  # of them, until it is known whether more are needed
 FEWEST_SENTENCES = 1000  # with the same first word, for each way that is tried
 _TEMPLATES = 2  # behind which values are scored
 _TRIES = 15  # of the sentence behind each: where one try in four is a leak, 9 in 10 see two
@@ -68,7 +70,7 @@ class Drawn:
     @property
     def others(self) -> int:
         """Count the others that each is ranked among."""
-        return scored_words.OTHERS * self.ways
+        return OTHERS * self.ways
 
     def scored(self) -> Iterator[tuple[Sentence, np.random.Generator]]:
         """Yield the sentence, then each beacon after its own, with the draws of their others."""
@@ -165,10 +167,14 @@ def look(session: Served, base: Predictor | None, of: Drawn) -> Looked:
 
 
 def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
-    found = [scored_words.look(session, base, one, of.others, draws) for one, draws in of.scored()]
+    gain = Gain(session, base, _AT_ONCE)
+    found = [gain.learnt(one.draw, one.frame, of.others, draws) for one, draws in of.scored()]
     queries, each = sum(one.n for one in found), iter(found)
     sentence = next(each) if of.sentence is not None else None
-    tiers = [[users, [next(each) for _ in some]] for users, some in of.tiers.items()]
+    tiers = [
+        [users, combined_p_value([next(each).p_value for _ in some])]
+        for users, some in of.tiers.items()
+    ]
     behind = None
     if of.sentence is not None:
         draws = stream(of.seed, "silence", "behind", of.sentence.draw.value)
@@ -188,7 +194,7 @@ def _asked(session: Served, of: Drawn) -> Looked:
     if word is not None:
         prompts, length = of.of_first_word(word, session.tokenizer)
         told = session.ask(prompts, length)
-        sentence = Scored(word.p_value(one.choice.text for one in told), len(told))
+        sentence = Learnt(word.p_value(one.choice.text for one in told), len(told))
         queries += len(told) * length
         by_words, length = of.behind(session.tokenizer, isinstance(session, ChatSession))
         answers = {words: session.ask(some, length) for words, some in by_words.items()}
@@ -205,14 +211,14 @@ def _asked(session: Served, of: Drawn) -> Looked:
         queries += len(told) * length
         for users, some in of.tiers.items():
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
-            tiers.append([users, [Scored(seen.p_value, len(told))]])
+            tiers.append([users, seen.p_value])
     written = _form(session, of, plain)
     return _looked(queries, sentence=sentence, tiers=tiers, behind=behind, form=written)
 
 
 def _looked(queries: int, **seen: Any) -> Looked:
-    """Return what was seen by queries that all were answered."""
-    return Looked(seen, queries, queries)
+    """Return the ways that were tried, by queries that all were answered."""
+    return Looked({**seen, "stem": None}, queries, queries)
 
 
 def _form(session: Predictor, of: Drawn, answers: Sequence[str]) -> form.Form | None:
@@ -221,23 +227,12 @@ def _form(session: Predictor, of: Drawn, answers: Sequence[str]) -> form.Form | 
     return question.said(answers) if question is not None and answers else None
 
 
-def ways(seen: dict[str, Any]) -> Ways:
-    """Read what `look` found, as it is stored."""
-    sentence, behind, written = (seen[name] for name in ("sentence", "behind", "form"))
-    return Ways(
-        sentence=None if sentence is None else Scored(*sentence),
-        tiers=[Tier(users, [Scored(*one) for one in values]) for users, values in seen["tiers"]],
-        behind=None if behind is None else Behind(*behind),
-        form=None if written is None else form.Form(*written),
-    )
-
-
 def rehearse(session: Predictor, of: Drawn) -> None:
     """Ask all that `look` may ask."""
     tokenizer = session.tokenizer
     if session.readable >= Access.SCORE:
         for one, draws in of.scored():
-            texts = scored_words.candidates(tokenizer, one, of.others, draws)
+            texts = Gain(session, None).candidates(one.draw, one.frame, of.others, draws)
             session.score([text[:1] for text in texts], [text[1:] for text in texts])
         if of.sentence is not None:
             of.surroundings(session, None).behind(of.values, stream(of.seed, "rehearsal"))

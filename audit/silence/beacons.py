@@ -41,12 +41,12 @@ class Rank:
 class Sighting:
     """Evidence for beacons that so many users wrote. p_value: of "they are not learnt".
 
-    found: what the measure does with their values, as a verb with its object.
+    found: what a measure does with their values, as a verb with its object; "": no measure.
     """
 
     users: int
     p_value: float
-    found: str
+    found: str = ""
 
 
 def rank(own: float, against: ArrayLike) -> Rank:

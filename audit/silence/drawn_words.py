@@ -1,14 +1,17 @@
-"""The words before planted values that a manifest drew, and the text before them."""
+"""The draws of a manifest by kind: words before planted values, beacons, text before both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from audit.core.predictor import Tokenizer
 from audit.core.secret import Draw
 from audit.plan.source import PlantedElsewhere
 from audit.planting import sentences as planted
+from audit.planting.beacons import Beacon
 from audit.prepare.run import Run
+
+ByTier = dict[int, list[Beacon]]  # by the number of users who wrote each, the largest first
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,18 @@ def sentences(run: Run) -> dict[str, Sentence]:
     frame = frame_of(run)
     drawn = planted.sentences(source.manifest)
     return {kind: Sentence(frame, draw) for kind, draw in drawn.items()}
+
+
+def beacons_of(run: Run) -> dict[str, ByTier]:
+    """Group the beacons of a manifest by kind, then by tier; empty where this run plants."""
+    manifest = run.plan.source.record
+    if manifest is None:
+        return {}
+    frame, kinds = frame_of(run), dict[str, ByTier]()
+    for one in sorted(manifest.beacons, key=lambda beacon: -beacon.tier):
+        whole = replace(one, prefix=frame + one.prefix)
+        kinds.setdefault(one.kind, {}).setdefault(one.tier, []).append(whole)
+    return kinds
 
 
 def frame_of(run: Run) -> str:

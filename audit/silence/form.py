@@ -69,7 +69,8 @@ class Question:
             often = {kind: n / len(place) for kind, n in kinds.items() if n >= _OFTEN * len(place)}
             if len(often) > 1 and all(len(kind) == 1 for kind in kinds):
                 mixed.update(often)
-        return cls(words, _shaped(symbols), mixed)
+        shaped = (tuple(dict.fromkeys(map(_shape, place))) for place in symbols)
+        return cls(words, Space(tuple(shaped)), mixed)
 
     def said(self, texts: Sequence[str]) -> Form:
         """Count the texts that begin with the same kinds of signs as a value.
@@ -96,10 +97,6 @@ def written(session: Predictor, question: Question) -> Form:
     pairs = zip(texts, usual, answers, strict=True)
     kept = [text for text, own, answer in pairs if own == [*answer[:_OWN]]]
     return Form(question.said(kept).formed, len(answers))
-
-
-def _shaped(symbols: Sequence[Sequence[str]]) -> Space:
-    return Space(tuple(tuple(dict.fromkeys(map(_shape, place))) for place in symbols))
 
 
 def _shape(text: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from audit.core.predictor import token_mask
 from audit.core.secret import OWN
-from audit.core.terms import Shown
 from audit.findings.shows import STATED, not_shown, shown
 from audit.measure.releases import Audited
 from audit.plan.conversations import rendered
@@ -23,7 +22,7 @@ from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.results.words import count
 from audit.silence.counted import REACHED
-from audit.silence.sightings import Key
+from audit.silence.spike import Key
 
 _UNSEEN = "It is not shown that the records of real users with coins were trained on"
 _FIRST, _PIECE = 8, 32  # tokens by which a record is looked up, and by which it is recognised
@@ -39,7 +38,7 @@ def contact(run: Run, one: Audited, sight: Mapping[Key, Link]) -> Mapping[str, L
     if not one.external or not isinstance(source, PlantedElsewhere) or OWN not in source.kinds:
         return {}
     seen = [link for (_, name), link in sight.items() if name.startswith(f"{OWN}_")]
-    found = next((link for link in seen if link.state == Shown.SHOWN), None)
+    found = next((link for link in seen if link.shown), None)
     if found is None:
         why = seen[0].by if seen else "no beacons of records are in the file (--beacons auto)"
         return {OWN: not_shown(f"{_UNSEEN}: {why}.")}

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from audit.core.release import ModelRelease
-from audit.core.terms import Shown
 from audit.findings.shows import NO_CONTROL, Shows, not_shown, shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
@@ -15,7 +14,7 @@ from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
 from audit.silence import again, answers, counted, own, sightings, spike, weights
-from audit.silence.sightings import Key
+from audit.silence.spike import Key
 
 UNLIT = "Through an endpoint only beacons show what a measure sees; none of its kind were planted."
 
@@ -55,7 +54,7 @@ def shows(
 def _either(name: Key, spiked: Mapping[Key, Link], beacons: Mapping[Key, Link]) -> Link:
     """Join what a copy and what beacons show of a measure: each is enough."""
     found = [each[name] for each in (spiked, beacons) if name in each]
-    seen = [link for link in found if link.state == Shown.SHOWN] or found
+    seen = [link for link in found if link.shown] or found
     return Link(state=seen[0].state, by="; ".join(link.by for link in seen), n=seen[0].n)
 
 

@@ -29,7 +29,6 @@ from audit.core.guarantee import Guarantee
 from audit.core.predictor import Predictor
 from audit.core.randomness import stream
 from audit.core.secret import OWN, Secret, Space
-from audit.core.terms import Shown
 from audit.findings import measurements_of
 from audit.measure import rehearsal
 from audit.measure.attacked import Attacked
@@ -45,10 +44,9 @@ from audit.planting.coverage import lit
 from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.silence.beacons import OTHERS, Rank, Sighting, hit, link, rank, ranked, tries, values_in
-from audit.silence.planted_beacons import ByTier, beacons_of
-from audit.silence.spike import LEVEL
+from audit.silence.drawn_words import ByTier, beacons_of
+from audit.silence.spike import LEVEL, Key
 
-Key = tuple[str, str]  # attack and metric
 _COMPARED = {Scores: "values", Likelihoods: "log_probs", Successes: "won"}
 _AS_OWN = "record"  # the kind of beacon that is read as a record of a real user is
 _CODE = ("audit.silence.sightings", "audit.silence.beacons")
@@ -78,7 +76,7 @@ def sight(bench: Bench, one: Audited, attacked: Sequence[Attacked]) -> dict[Key,
 def _keep(links: dict[Key, Link], name: Key, made: Link) -> None:
     """Keep what was not shown: a measure of several kinds must see the beacons of each."""
     known = links.get(name)
-    if known is None or known.state == Shown.SHOWN:
+    if known is None or known.shown:
         links[name] = made
 
 

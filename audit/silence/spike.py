@@ -32,7 +32,7 @@ from audit.models.causal import CausalLM
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
 from audit.results.measurement import Link
-from audit.silence.memorise import Memorised, memorise, trainable
+from audit.silence.memorise import memorise, trainable
 from audit.silence.reserve import Reserve, reserve_of
 from audit.statistics import top_test
 
@@ -119,14 +119,11 @@ def _made(run: Run, one: Audited) -> dict[str, Any]:
     seed = derived_seed(run.plan.seed, one.determined[0], "spike")
     copy = memorise(release.model, reserve.memorised, reserve.controls, seed)
     seen = found(run, replace(one, release=replace(release, model=copy.model)), reserve)
+    people = len({secret.owner for secret in reserve.memorised})
     return {
-        "spike": vars(_spike(copy, reserve)),
+        "spike": {"people": people, "steps": copy.steps, "above": copy.above},
         "seen": [[attack, metric, p] for (attack, metric), p in seen.items()],
     }
-
-
-def _spike(copy: Memorised, reserve: Reserve) -> Spike:
-    return Spike(len({s.owner for s in reserve.memorised}), copy.steps, copy.above)
 
 
 def found(run: Run, copy: Audited, reserve: Reserve) -> dict[Key, float | None]:

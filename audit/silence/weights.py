@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from audit.core.code import code_digest
 from audit.core.digest import key_of
 from audit.core.language_model import LanguageModel, OpenSession
@@ -22,12 +24,13 @@ from audit.planting.manifest import Manifest
 from audit.planting.sentences import sentences
 from audit.results.measurement import Link
 from audit.silence import form
-from audit.silence.accounts import Account, Tier, Ways, account, link
-from audit.silence.behind import Behind, likeliest
+from audit.silence.accounts import Account, Learnt, Ways, account, link
+from audit.silence.behind import likeliest
 from audit.silence.difference import Difference, difference
-from audit.silence.planted_beacons import beacons_of
-from audit.silence.sentences import Gain, Learnt, learnt
+from audit.silence.drawn_words import beacons_of
+from audit.silence.learnt import Gain
 from audit.silence.surroundings import Surroundings, Values
+from audit.statistics.fisher import combined_p_value
 
 MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
@@ -65,21 +68,10 @@ def links(seen: Mapping[str, Any], accounts: Mapping[str, Account]) -> dict[str,
     apart = seen["difference"]
     if apart is not None and Difference(**apart).is_none:
         return {kind: not_shown(_EQUAL, apart["texts"]) for kind in accounts}
-    return {kind: link(kind, _ways(seen, kind), known) for kind, known in accounts.items()}
-
-
-def _ways(seen: Mapping[str, Any], kind: str) -> Ways:
-    sentence, stem = (seen[name].get(kind) for name in ("sentences", "stems"))
-    return Ways(
-        sentence=None if sentence is None else Learnt(**sentence),
-        stem=None if stem is None else Learnt(**stem),
-        tiers=[
-            Tier(users, [Learnt(**one) for one in values])
-            for users, values in seen["beacons"].get(kind, ())
-        ],
-        behind=None if seen["behind"] is None else Behind(*seen["behind"]),
-        form=form.Form(*seen["forms"][kind]) if kind in seen["forms"] else None,
-    )
+    return {
+        kind: link(kind, Ways.stored({**seen["kinds"][kind], "behind": seen["behind"]}), known)
+        for kind, known in accounts.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 6",
+            "contact 7",
             code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
@@ -113,35 +105,24 @@ class Look:
         return f"contact-{key}"
 
     def look(self) -> dict[str, Any]:
-        """Compare with the base, then test each sentence, stem and beacon."""
+        """Compare with the base, then test what was drawn of each kind."""
         base = self.one.public if self.bench.run.plan.source.base_known else None
         apart = None if base is None else difference(self.model, base, self._texts())
+        seen = {"difference": None if apart is None else asdict(apart), "behind": None, "kinds": {}}
         if apart is not None and apart.is_none:
-            nothing: dict[str, Any] = {"sentences": {}, "stems": {}, "beacons": {}, "behind": None}
-            return {"difference": asdict(apart), **nothing, "forms": {}}
-        gain = Gain(self.model, base)
-        before = {kind: self._before(kind, draw) for kind, draw in self._sentences.items()}
-        words = {secret.kind: secret.prefix for secret in self._secrets}
-        return {
-            "difference": None if apart is None else asdict(apart),
-            "sentences": self._tested("sentence", self._sentences, before, gain),
-            "stems": self._tested("stem", self.manifest.stems, words, gain),
-            "beacons": {
-                kind: [[users, self._values(some, gain)] for users, some in tiers.items()]
-                for kind, tiers in beacons_of(self.bench.run).items()
-            },
-            "behind": self._behind(before, gain),
-            "forms": self._forms(),
-        }
+            return seen
+        draws = self._stream("behind")
+        beside = None if base is None else OpenSession(base, draws)
+        gain = Gain(OpenSession(self.model, draws), beside)
+        kinds = {kind: self._of_kind(kind, gain) for kind in self.kinds}
+        return {**seen, "behind": self._behind(gain, draws), "kinds": kinds}
 
     @cached_property
     def _sentences(self) -> dict[str, Draw]:
         return sentences(self.manifest)
 
-    def _before(self, kind: str, draw: Draw) -> str:
-        """Return what stands before a sentence: the conversation up to it, or nothing."""
-        whole = next(secret.prefix for secret in self._secrets if secret.kind == kind)
-        return whole.removesuffix(draw.value)
+    def _stream(self, *purpose: str) -> np.random.Generator:
+        return stream(self.bench.run.plan.seed, self.one.label, "contact", *purpose)
 
     def _texts(self) -> Sequence[Tokens]:
         tokenizer, coins = self.model.tokenizer, self.bench.run.planted.coins
@@ -149,48 +130,46 @@ class Look:
         some = planted[:: max(1, len(planted) // _READ)][:_READ]  # of every kind
         return [[tokenizer.start, *tokenizer.encode(text)] for text in some]
 
-    def _tested(
-        self, way: str, draws: Mapping[str, Draw], before: Mapping[str, str], gain: Gain
-    ) -> dict[str, Any]:
+    def _of_kind(self, kind: str, gain: Gain) -> dict[str, Any]:
+        """Test its sentence, its stem and its beacons, and see how often the model writes it."""
+        secret = next(secret for secret in self._secrets if secret.kind == kind)
+        sentence, stem = self._sentences.get(kind), self.manifest.stems.get(kind)
+
+        def learnt(draw: Draw, before: str, *purpose: str) -> Learnt:
+            return gain.learnt(draw, before, MOST, self._stream(*purpose))
+
+        def of_beacons(some: Sequence[Beacon]) -> float:
+            found = (learnt(one.draw, one.prefix, "beacon", kind, one.value) for one in some)
+            return combined_p_value([one.p_value for one in found])
+
+        tiers = beacons_of(self.bench.run).get(kind, {})
         return {
-            kind: asdict(self._learnt(draw, before[kind], gain, way, kind))
-            for kind, draw in draws.items()
+            "sentence": sentence and learnt(sentence, self._before(kind), "sentence", kind),
+            "stem": stem and learnt(stem, secret.prefix, "stem", kind),
+            "tiers": [[users, of_beacons(some)] for users, some in tiers.items()],
+            "form": None if sentence is None else self._form(secret),
         }
 
-    def _learnt(self, draw: Draw, before: str, gain: Gain, *purpose: str) -> Learnt:
-        others = stream(self.bench.run.plan.seed, self.one.label, "contact", *purpose)
-        return learnt(draw, before, gain, MOST, others)
+    def _before(self, kind: str) -> str:
+        """Return what stands before a sentence: the conversation up to it, or nothing."""
+        whole = next(secret.prefix for secret in self._secrets if secret.kind == kind)
+        return whole.removesuffix(self._sentences[kind].value)
 
-    def _behind(self, before: Mapping[str, str], gain: Gain) -> list[Any] | None:
+    def _behind(self, gain: Gain, draws: np.random.Generator) -> list[Any] | None:
         """Find words behind which the model knows the sentence, or values, of a kind better."""
-        draws = stream(self.bench.run.plan.seed, self.one.label, "contact", "behind")
-        audited = OpenSession(gain.audited, draws)
-        base = None if gain.base is None else OpenSession(gain.base, draws)
         coins = self.bench.run.planted.coins
         found = likeliest(
-            Surroundings(audited, base, draw, before[kind]).behind(
+            Surroundings(gain.session, gain.base, draw, self._before(kind)).behind(
                 Values.of(self._secrets, coins, kind), draws
             )
             for kind, draw in self._sentences.items()
         )
         return None if found is None else [*found]
 
-    def _forms(self) -> dict[str, form.Form]:
-        """Find by kind how often the model writes a value after the drawn words."""
-        draws = stream(self.bench.run.plan.seed, self.one.label, "contact", "forms")
-        session = OpenSession(self.model, draws)
-        of = {s.kind: s for s in self._secrets if s.kind in self._sentences}
-        return {
-            kind: form.written(
-                session,
-                form.Question.of(session.tokenizer, secret.prefix, secret.space, secret.value),
-            )
-            for kind, secret in of.items()
-            if secret.space is not None
-        }
-
-    def _values(self, tier: Sequence[Beacon], gain: Gain) -> list[dict[str, Any]]:
-        return [
-            asdict(self._learnt(one.draw, one.prefix, gain, "beacon", one.kind, one.value))
-            for one in tier
-        ]
+    def _form(self, secret: Secret) -> form.Form | None:
+        """Count how often the model writes a value after the drawn words; None: of no space."""
+        if secret.space is None:
+            return None
+        session = OpenSession(self.model, self._stream("form", secret.kind))
+        question = form.Question.of(session.tokenizer, secret.prefix, secret.space, secret.value)
+        return form.written(session, question)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, final
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -21,6 +19,7 @@ from audit.core.checkpoint import Checkpoint, State
 from audit.core.digest import key_of
 from audit.core.errors import first_line
 from audit.core.files import regular
+from audit.train.counted import tensors_digest
 from audit.train.task import Task
 
 
@@ -68,7 +67,7 @@ def _write(path: Path, identity: str, state: State) -> None:
     """Replace the file atomically; only its owner can read it, from the first byte on."""
     tensors = {n: v.detach().cpu().contiguous() for n, v in state.items() if isinstance(v, Tensor)}
     values = json.dumps({n: v for n, v in state.items() if n not in tensors})
-    about = {"of": identity, "values": values, "digest": _digest(tensors, values)}
+    about = {"of": identity, "values": values, "digest": tensors_digest(tensors, values)}
     with stages.replacing(path) as partial:
         save_file(tensors, partial, about)
 
@@ -80,17 +79,9 @@ def _read(path: Path, identity: str) -> dict[str, Any]:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if about["of"] != identity:
         raise ValueError("it is of another training")
-    if about["digest"] != _digest(tensors, about["values"]):
+    if about["digest"] != tensors_digest(tensors, about["values"]):
         raise ValueError("it is damaged")
     return {**tensors, **json.loads(about["values"])}
-
-
-def _digest(tensors: Mapping[str, Tensor], values: str) -> str:
-    digest = hashlib.sha256(values.encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _version(package: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from audit.core import stages
 from audit.core.counts import Counts, least
@@ -46,8 +47,13 @@ class Counted:
 
 def weights_digest(model: PreTrainedModel) -> str:
     """Compute SHA-256 of what a training of this model changes."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(own_weights(model).items()):
+    return tensors_digest(own_weights(model))
+
+
+def tensors_digest(tensors: Mapping[str, Tensor], beside: str = "") -> str:
+    """Compute SHA-256 of tensors by name, and of a text beside them."""
+    digest = hashlib.sha256(beside.encode())
+    for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().data)

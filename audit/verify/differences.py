@@ -28,6 +28,8 @@ def differences(place: str, stated: Any, derived: Any) -> Iterator[str]:
     """
     if isinstance(stated, dict) and isinstance(derived, dict):
         for name in {**derived, **stated}:
+            if name not in stated and derived[name] is None:
+                continue  # a field that came later, which an older version did not write
             at = f"{place}.{name}" if place else str(name)
             yield from differences(at, stated.get(name, _GONE), derived.get(name, _GONE))
     elif _rows(stated) and _rows(derived):

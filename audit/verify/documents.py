@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from audit.core.errors import DamagedError, UsageError, first_line
-from audit.core.files import read_json, read_lines
+from audit.core.files import read_lines
 from audit.results import foreign
+from audit.results.complete import check_complete
 from audit.results.folder import run_record
-from audit.results.schema import SCHEMA_VERSION, Results, first_error
+from audit.results.reading import read
+from audit.results.schema import Results
 from audit.verify.release import Rows
 
 
@@ -41,24 +41,12 @@ class Stated:
 
 def stated(folder: Path) -> Stated:
     """Read the results of a complete run or sweep. Raises UsageError for anything else."""
-    path = folder / "results.json"
     foreign.check(folder)
     manifest = run_record(folder)
     if manifest is None:
         there = (folder / "manifest.json").exists()
         why = "its manifest.json cannot be read" if there else "it has no manifest.json"
         raise UsageError(f"{folder}: not a run folder: {why}")
-    if manifest.get("status") != "complete":
-        status = manifest.get("status")
-        known = f"is {status}, not complete" if isinstance(status, str) else "states no status"
-        raise UsageError(f"{folder}: the run {known}; run its plan again")
-    try:
-        document = read_json(path)
-        version = document["schema_version"]
-        if version != SCHEMA_VERSION:
-            raise UsageError(f"{path}: schema version {version!r}; verified is {SCHEMA_VERSION!r}")
-        return Stated(folder, document, Results.model_validate(document), manifest)
-    except ValidationError as error:
-        raise UsageError(f"{path}: {first_error(error)}") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"{path}: cannot be read as results ({first_line(error)})") from None
+    check_complete(str(manifest["status"]), folder)
+    document, results = read(folder / "results.json")
+    return Stated(folder, document, results, manifest)

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
-from audit.results.frozen import NAMESPACE, Frozen, read, with_words
+from audit.core.files import regular
+from audit.results.frozen import NAMESPACE, Frozen, read, signature_of, with_words
 from audit.results.joined import LEVEL
 from audit.verify.differences import differences
 from audit.verify.documents import Stated
 
 EARLIER = "that other plans were frozen earlier, and left unused, cannot be excluded"
 _TIME = re.compile(r"^Time stamp: (.+) GMT$", re.MULTILINE)
+_SAFE = re.compile(r"^Hash Algorithm: sha(3-)?(256|384|512)$", re.MULTILINE)
 _FORM = "%b %d %H:%M:%S %Y"
 
 
@@ -26,13 +30,14 @@ class Proofs:
 
     statement: the file. signers: allowed signers, as ssh-keygen reads them; the signature is
         FILE.sig. timestamp: a reply of a timestamp authority (RFC 3161) about the file, and
-        authority: the certificates that it must be signed under.
+        authority: the certificates that it must be signed under. rules: those of the gate.
     """
 
     statement: Path
     signers: Path | None = None
     timestamp: Path | None = None
     authority: Path | None = None
+    rules: Path | None = None
 
 
 def of_frozen(run: Stated, proofs: Proofs) -> tuple[list[str], list[str], list[str]]:
@@ -42,16 +47,35 @@ def of_frozen(run: Stated, proofs: Proofs) -> tuple[list[str], list[str], list[s
     """
     frozen = read(proofs.statement)
     lines = [f"{proofs.statement.name}: {line}" for line in _differences(run, frozen)]
+    lines += [f"{proofs.statement.name}: {line}" for line in _of_rules(proofs.rules, frozen)]
     signed, unsigned = _signed(proofs)
-    stamped = _stamped(proofs)
+    stamped, ended = _stamped(proofs), str(run.results.environment.get("date", ""))
+    day = "" if stamped is None else stamped.date().isoformat()
+    if day > ended:
+        lines.append(f"{proofs.statement.name}: its timestamp {day} is after the run")
+    made = f"the run follows the plan of {proofs.statement.name}{_when(stamped, day < ended)}"
     open_ = [*unsigned, EARLIER]
+    open_ += [] if proofs.rules else ["which rules a gate goes by: no --rules to compare"]
     if stamped is None:
         open_.append("the time at which the plan was frozen is not proven")
-    elif stamped.date().isoformat() > str(run.results.environment.get("date", "")):
-        lines.append(f"{proofs.statement.name}: its timestamp {stamped:%Y-%m-%d} is after the run")
-    when = "" if stamped is None else f", which existed at {stamped:%Y-%m-%d %H:%M} UTC"
-    made = f"the run follows the plan of {proofs.statement.name}{when}"
+    elif day == ended:
+        open_.append(f"that this was before the run, of which only the day is known, {ended}")
     return lines, [made, *signed], open_
+
+
+def _when(stamped: datetime | None, earlier: bool) -> str:
+    """State when a plan existed. earlier: whether that is a day before the run's."""
+    if stamped is None:
+        return ""
+    before = ", before the day on which the run says that it ended" if earlier else ""
+    return f", which existed at {stamped:%Y-%m-%d %H:%M} UTC{before}"
+
+
+def _of_rules(rules: Path | None, frozen: Frozen) -> Iterator[str]:
+    """Compare the digest of the gate's rules, where they are given, with the stated one."""
+    found = frozen.rules if rules is None else sha256_of_file(_regular(rules))
+    if found != frozen.rules:
+        yield f"rules: those of {rules} have {found}, frozen {frozen.rules or 'the default rules'}"
 
 
 def _differences(run: Stated, frozen: Frozen) -> Iterator[str]:
@@ -72,49 +96,68 @@ def _differences(run: Stated, frozen: Frozen) -> Iterator[str]:
 
 def _signed(proofs: Proofs) -> tuple[list[str], list[str]]:
     """Return who signed the statement, or why that is not shown."""
-    path = proofs.statement
-    signature = path.with_name(f"{path.name}.sig")
     if proofs.signers is None:
         return [], ["who froze the plan: no --signers, so its signature was not checked"]
+    path = proofs.statement
+    signature, signers = _regular(signature_of(path)), _regular(proofs.signers)
     found = _run(
-        ["ssh-keygen", "-Y", "find-principals", "-s", signature, "-f", proofs.signers],
-        f"{signature}: not signed by one of {proofs.signers}",
+        ["ssh-keygen", "-Y", "find-principals", "-s", signature, "-f", signers],
+        f"{signature}: not signed by one of {signers}",
     )
-    who = found.splitlines()[0]
-    words: list[str | Path] = ["ssh-keygen", "-Y", "verify", "-f", proofs.signers, "-I", who]
+    lines = found.decode("utf-8", errors="replace").splitlines()
+    who = next((line for line in lines if not line.startswith("!")), "")  # "!" excludes
+    words: list[str | Path] = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", who]
     words += ["-n", NAMESPACE, "-s", signature]
-    _run(words, f"{signature}: not a signature of {path}", path)
-    return [f"the frozen plan is signed by {who}"], []
+    _run(words, f"{signature}: not a signature of {path}", path.read_bytes())
+    return [f"the frozen plan is signed by a key that {signers.name} allows for {who}"], []
 
 
 def _stamped(proofs: Proofs) -> datetime | None:
-    """Return the time of the timestamp, in UTC; None without one."""
+    """Return the time of the timestamp, in UTC; None without one.
+
+    It is read from the token, which is signed: the text of a reply's status is anybody's.
+    """
     if proofs.timestamp is None:
         return None
     if proofs.authority is None:
         raise UsageError(f"{proofs.timestamp}: give --authority, the certificates that it is under")
-    words: list[str | Path] = ["openssl", "ts", "-verify", "-data", proofs.statement]
-    words += ["-in", proofs.timestamp, "-CAfile", proofs.authority]
-    _run(
-        words,
-        f"{proofs.timestamp}: not a timestamp of {proofs.statement} under {proofs.authority}",
-    )
-    words = ["openssl", "ts", "-reply", "-in", proofs.timestamp, "-text"]
-    text = _run(words, f"{proofs.timestamp}: cannot be read as a timestamp")
+    stamp, authority = _regular(proofs.timestamp), _regular(proofs.authority)
+    words: list[str | Path] = ["openssl", "ts", "-verify", "-data", proofs.statement.absolute()]
+    words += ["-in", stamp, "-CAfile", authority]
+    _run(words, f"{stamp}: not a timestamp of {proofs.statement} under {authority}")
+    text = _of_token(stamp)
     found = _TIME.search(text)
-    if found is None:
-        raise UsageError(f"{proofs.timestamp}: states no time")
+    if found is None or not _SAFE.search(text):
+        raise UsageError(f"{stamp}: states no time of a SHA-256; ask for it with -sha256")
     form = f"{_FORM[:-3]}.%f %Y" if "." in found[1] else _FORM
     return datetime.strptime(" ".join(found[1].split()), form).replace(tzinfo=UTC)
 
 
-def _run(words: Sequence[str | Path], wrong: str, stdin: Path | None = None) -> str:
+def _of_token(stamp: Path) -> str:
+    """Print what is signed of a timestamp's reply."""
+    unread = f"{stamp}: cannot be read as a timestamp"
+    with TemporaryDirectory() as folder:
+        token = Path(folder, "token")
+        words: list[str | Path] = ["openssl", "ts", "-reply", "-in"]
+        _run([*words, stamp, "-token_out", "-out", token], unread)
+        text = _run([*words, token, "-token_in", "-text"], unread)
+    return text.decode("utf-8", errors="replace")
+
+
+def _regular(path: Path) -> Path:
+    """Return the whole path of a regular file, which is no option. Raises UsageError."""
+    try:
+        return regular(path).absolute()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _run(words: Sequence[str | Path], wrong: str, given: bytes = b"") -> bytes:
     """Run another program and return what it prints. Raises UsageError with what is wrong."""
     try:
-        given = None if stdin is None else stdin.read_bytes()
         done = subprocess.run(list(map(str, words)), input=given, capture_output=True, check=False)
     except OSError as error:
-        raise UsageError(f"{wrong} ({first_line(error)})") from None
+        raise UsageError(f"{words[0]}: cannot be run ({first_line(error)}); install it") from None
     if done.returncode:
         raise UsageError(f"{wrong} ({words[0]} refuses it)")
-    return done.stdout.decode("utf-8", errors="replace")
+    return done.stdout

@@ -9,6 +9,7 @@ from typing import Any
 from audit.core.digest import digest_of_json
 from audit.measure.evidence_file import EvidenceFile
 from audit.planting.coins import toss
+from audit.results.numbers import plain
 from audit.verify.differences import differences, shown
 from audit.verify.documents import Stated
 
@@ -22,7 +23,7 @@ def of_plan(run: Stated) -> Iterator[str]:
         yield f"plan.hash: stands {shown(stands)}, of this plan follows {shown(hashes[0])}"
     if run.manifest["hash"] != stands:
         yield f"manifest.json: hash: stands {shown(run.manifest['hash'])}, the plan's is {stands}"
-    yield from differences("manifest.json: plan", _plain(run.manifest["plan"]), plan)
+    yield from differences("manifest.json: plan", plain(run.manifest["plan"]), plan)
 
 
 def of_releases(run: Stated) -> Iterator[str]:
@@ -65,6 +66,14 @@ def of_coins(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
         )
 
 
+def of_looks(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    """Compare the looks that the plan's tests are adjusted for with those that it states."""
+    family, looks = evidence.family, run.document["plan"].get("looks", 1)
+    whole = family.tests % family.looks == family.claims % family.looks == 0
+    if family.looks != looks or not whole:
+        yield f"evidence.json: its tests are of {shown(family.looks)} looks, planned are {looks}"
+
+
 def _role(release: dict[str, Any]) -> str:
     """Return the role of a release that is not a service's own models without protection."""
     if not release["reference"]:
@@ -89,12 +98,3 @@ def _infinite(value: Any) -> Any:
     if isinstance(value, list):
         return [_infinite(inner) for inner in value]
     return math.inf if value == "inf" else value
-
-
-def _plain(value: Any) -> Any:
-    """Replace infinity by its word, as results.json writes it."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return "inf" if value == math.inf else value

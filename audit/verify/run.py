@@ -17,7 +17,7 @@ from audit.verify.differences import differences
 from audit.verify.documents import Stated
 from audit.verify.evidence import of_lost, of_noise, of_pieces
 from audit.verify.ledgers import of_ledgers, of_promises, of_utility
-from audit.verify.plan import of_coins, of_plan, of_releases
+from audit.verify.plan import of_coins, of_looks, of_plan, of_releases
 from audit.verify.release import Derived
 from audit.verify.stages import of_stages
 
@@ -46,6 +46,7 @@ def of_run(run: Stated) -> list[str]:
         *collected("results.json: its plan holds no releases", lambda: of_releases(run)),
         *of_stages(run, evidence),
         *collected("evidence.json: holds no coins of this plan", lambda: of_coins(run, evidence)),
+        *collected("evidence.json: holds no tests", lambda: of_looks(run, evidence)),
         *collected("ledger.jsonl: is none of this run", lambda: of_ledgers(run, evidence)),
         *collected("ledger.jsonl: is none of this run", lambda: of_promises(run, evidence)),
         *collected("evidence.json: holds no sessions", lambda: of_utility(evidence)),
@@ -91,12 +92,11 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
 
 
 def _beside(one: Derived, stated: Sequence[ReleaseResult]) -> ReleaseResult | None:
-    mine = (one.of.defense, _plain(one.of.parameters))
-    return next((r for r in stated if (r.defense, _plain(r.parameters)) == mine), None)
+    def named(defense: str, parameters: dict[str, Any]) -> tuple[str, str]:
+        return defense, json.dumps(parameters, sort_keys=True)
 
-
-def _plain(parameters: dict[str, Any]) -> str:
-    return json.dumps(parameters, sort_keys=True)
+    mine = named(one.of.defense, one.of.parameters)
+    return next((r for r in stated if named(r.defense, r.parameters) == mine), None)
 
 
 def _corpus(corpus: CorpusResult, coins: Coins, plan: Mapping[str, Any]) -> CorpusResult:

@@ -85,9 +85,9 @@ class PartsAccount(Account):
     def conditions(self) -> tuple[str, ...]:
         """Conditions of the guarantee: what a query costs and when the service stops."""
 
-    @abstractmethod
     def open(self, parts: int, journal: Journal) -> Ledger:
         """Open the ledger of a session with k parts."""
+        return Ledger(self.spends, parts, self.budget, journal)
 
     def together(self, models: Sequence[LanguageModel]) -> Ensemble:
         """Combine the models that a session reads."""
@@ -168,9 +168,6 @@ class ByData(PartsAccount):
         worst = Constant(self.worst, self.budget).spends
         return (by_data, f"as a worst case {self.budget} such queries cost {worst:.6g} nats")
 
-    def open(self, parts: int, journal: Journal) -> Ledger:
-        return Ledger(self.epsilon, parts, self.budget, journal)
-
     def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
         assert mixed.costs is not None
         charges = _figures(mixed.costs) * (1 + self.share) + self.room
@@ -214,9 +211,6 @@ class Filter(PartsAccount):
             "whose account does not hold that is silent in the query, and nobody is told; the "
             f"service stops after {self.budget} queries, a public number",
         )
-
-    def open(self, parts: int, journal: Journal) -> Ledger:
-        return Ledger(self.epsilon, parts, self.budget, journal)
 
     def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
         assert mixed.costs is not None

@@ -1,15 +1,10 @@
-"""Promise of an ensemble: its guarantee, from its settings and its account."""
+"""Sentences in the guarantees of ensembles."""
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
-from audit.core.guarantee import Guarantee
-from audit.core.ledger import round_up
 from audit.core.rules import Rule
-from audit.core.terms import Unit
-from defenses.ensembles.accounts import PartsAccount
 
 # nearer to 1 the divergence cancels to 0
 ORDER = Rule("at least 1.01 and finite", lambda alpha: 1.01 <= alpha < math.inf)
@@ -41,57 +36,6 @@ ONE_TOKEN = (
     "each query releases one sampled token; the auditor alone reads whole distributions, for "
     "perplexity, which the guarantee does not cover"
 )
-
-
-class Settings(Protocol):
-    """The parameters that a guarantee of an ensemble names."""
-
-    @property
-    def epsilon(self) -> float | None: ...
-
-    @property
-    def alpha(self) -> float: ...
-
-    @property
-    def source(self) -> str: ...
-
-
-def promised(
-    settings: Settings,
-    account: PartsAccount,
-    *,
-    relation: str,
-    theorem: str,
-    conditions: tuple[str, ...],
-    also: tuple[str, ...] = (),
-) -> Guarantee:
-    """State the guarantee of a session: D_α of all its queries, per part.
-
-    conditions: those of all ensembles are added. Raises ValueError for an ε (nats) below what the
-    account can charge.
-    """
-    target, spends = settings.epsilon, account.spends
-    if target is not None and not spends <= target:
-        raise ValueError(f"{account.budget} queries cost {spends:g} nats, above ε = {target:g}")
-    return Guarantee(
-        epsilon=round_up(spends) if target is None else target,
-        alpha=settings.alpha,
-        unit=Unit.PART,
-        relation=relation,
-        also=also,
-        release="predictions",
-        basis=account.basis,
-        theorem=theorem,
-        conditions=(
-            *conditions,
-            *account.conditions,
-            each_session(account.budget),
-            "all records of a user are in one part; a text in several parts is protected less: "
-            "its loss grows about with the square of their number",
-            randomness(settings.source),
-            "noise and tokens are drawn in float64, not on the real line",
-        ),
-    )
 
 
 def each_session(budget: int) -> str:

@@ -15,36 +15,10 @@ from audit.core.language_model import LanguageModel
 from audit.core.predictor import Access
 from audit.core.release import Journal, ModelRelease, Release
 from audit.core.terms import Relation
-from audit.core.training import Trained
 from audit.models.ensembles.batching import batched
 from defenses.ensembles.accounts import PartsAccount
 from defenses.ensembles.mechanism import Mechanism
-from defenses.ensembles.promise import Settings, promised
 from defenses.ensembles.session import EnsembleSession, Service
-
-
-def ensemble_release(
-    settings: Settings,
-    mechanism: Mechanism,
-    account: PartsAccount,
-    public: LanguageModel,
-    trained: Sequence[Trained],
-    *,
-    relation: str,
-    theorem: str,
-    conditions: tuple[str, ...],
-    also: tuple[str, ...] = (),
-) -> EnsembleRelease:
-    """Serve one model a part, and promises D_α of all queries of a session, per part.
-
-    conditions: of the guarantee; those of all ensembles are added. Raises ValueError for an ε
-    (nats) below what the account can charge.
-    """
-    promise = promised(
-        settings, account, relation=relation, theorem=theorem, conditions=conditions, also=also
-    )
-    members = tuple(each.model for each in trained)
-    return EnsembleRelease(mechanism, account, public, members, promise, settings.source)
 
 
 def secret(source: str, journal: Journal) -> bytes:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,8 +18,6 @@ from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from defenses.ensembles.accounts import Account
 from defenses.ensembles.mechanism import Mechanism, Mixed
-
-Kept = TypeVar("Kept")
 
 _GENERATED = -1  # stands for the unknown token in the mark of a generated query
 _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
@@ -206,84 +203,55 @@ class EnsembleSession:
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
-        pairs, answered = self._read(texts, list(map(len, prefixes)), lambda *pair: pair)
-        if not pairs:
+        read = [(m.log_h, m.log_caps, n) for m, n in self._read(texts, list(map(len, prefixes)))]
+        if not read:
             return []
-        log_h = torch.cat([log_h for log_h, _ in pairs])
-        own = any(log_caps is not log_h for log_h, log_caps in pairs)
-        log_caps = torch.cat([log_caps for _, log_caps in pairs]) if own else None
+        log_h, log_caps = torch.cat([own for own, _, _ in read]), None
+        if any(caps is not None for _, caps, _ in read):
+            log_caps = torch.cat([own if caps is None else caps for own, caps, _ in read])
+        answered = sum(n for _, _, n in read)
         return answers_of(continuations, log_h, answered, moments, log_caps)
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
         texts = [[*context, choices[0]] for context in contexts]
-        rows, answered = self._read(
-            texts, list(map(len, contexts)), lambda log_h, _: log_h[:, list(choices)].cpu()
-        )
-        return torch.cat([torch.empty(0, len(choices)), *rows]).double().numpy(), answered
+        pieces = self._read(texts, list(map(len, contexts)))
+        read = [(mixed.log_h[:, list(choices)].cpu(), n) for mixed, n in pieces]
+        rows = torch.cat([torch.empty(0, len(choices)), *(some for some, _ in read)])
+        return rows.double().numpy(), sum(n for _, n in read)
 
     def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
         """Return the law of the answer at each token, of those that are admitted before STOP."""
-        starts = list(map(len, prefixes))
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
-        law, read = Law(np.empty((0, self._public.vocabulary))), []
+        pieces = self._read(texts, list(map(len, prefixes)))
+        laws = [(m.law or Law(m.log_h.cpu().numpy())).first(n) for m, n in pieces if n]
+        if not laws:
+            return Law(np.empty((0, self._public.vocabulary)))
+        return replace(laws[0], log_pmfs=np.concatenate([law.log_pmfs for law in laws]))
+
+    def _read(self, texts: Sequence[Tokens], starts: Sequence[int]) -> Iterator[tuple[Mixed, int]]:
+        """Answer every text[start:], in pieces that fit in memory, and count the queries of each
+        piece that were admitted; after STOP, log h is the public model's.
+
+        Charges are on disk once the last piece is taken, and no caller returns before that.
+        """
         for segments in self._segments(starts, list(map(len, texts))):
+            some = [texts[i][:stop] for i, _, stop in segments]
+            firsts = [start for _, start, _ in segments]
             if self._stopped:
-                self._ledger.skip(sum(stop - start for _, start, stop in segments))
+                public = self._public.log_pmfs(some, firsts)
+                self._ledger.skip(len(public))
+                yield Mixed(public), 0
                 continue
-            some = [texts[i][:stop] for i, _, stop in segments]
-            mixed, admitted = self._ask(some, [start for _, start, _ in segments])
-            law = mixed.law or Law(mixed.log_h.cpu().numpy())
-            read.append(law.log_pmfs[:admitted])
+            pairs = zip(some, firsts, strict=True)
+            queries = [text[: i + 1] for text, start in pairs for i in range(start, len(text))]
+            log_pmfs = self._service.ensemble.log_pmfs(some, firsts)
+            mixed, _, admitted = self._answer(log_pmfs, queries)
+            if admitted < len(queries):
+                mixed = _stopping(mixed, admitted, self._public.log_pmfs(some, firsts))
+            yield mixed, admitted
         self._ledger.flush()
-        return replace(law, log_pmfs=np.concatenate(read)) if read else law
-
-    def _read(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        keep: Callable[[torch.Tensor, torch.Tensor], Kept],
-    ) -> tuple[list[Kept], int]:
-        """Apply `keep` to (log h, its upper bounds) at every text[start:], in pieces that fit in
-        memory; also return how many queries were admitted."""
-        results, answered = [], 0
-        for segments in self._segments(starts, [len(text) for text in texts]):
-            some = [texts[i][:stop] for i, _, stop in segments]
-            pair, admitted = self._score_some(some, [start for _, start, _ in segments])
-            results.append(keep(*pair))
-            answered += admitted
-        self._ledger.flush()
-        return results, answered
-
-    def _score_some(
-        self, texts: Sequence[Tokens], starts: Sequence[int]
-    ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
-        """Return (log h of each query, its upper bounds or log h again) and how many were admitted;
-        after STOP, log h is the public model's."""
-        if self._stopped:
-            public = self._public.log_pmfs(texts, starts)
-            self._ledger.skip(len(public))
-            return (public, public), 0
-        mixed, admitted = self._ask(texts, starts)
-        log_caps = mixed.log_h if mixed.log_caps is None else mixed.log_caps
-        if admitted == len(mixed.log_h):
-            return (mixed.log_h, log_caps), admitted
-        after = self._public.log_pmfs(texts, starts)[admitted:]
-        log_h = torch.cat([mixed.log_h[:admitted], after])
-        if log_caps is mixed.log_h:
-            return (log_h, log_h), admitted
-        return (log_h, torch.cat([log_caps[:admitted], after])), admitted
-
-    def _ask(self, texts: Sequence[Tokens], starts: Sequence[int]) -> tuple[Mixed, int]:
-        """Mix and charge the answers to every text[start:]; return how many were admitted."""
-        queries = [
-            text[: i + 1]
-            for text, start in zip(texts, starts, strict=True)
-            for i in range(start, len(text))
-        ]
-        mixed, _, admitted = self._answer(self._service.ensemble.log_pmfs(texts, starts), queries)
-        return mixed, admitted
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
@@ -345,6 +313,16 @@ def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:
     own = torch.from_numpy(heard).to(log_pmfs.device)[..., None]
     public = log_pmfs[:, -1:]
     return torch.cat([torch.where(own, log_pmfs[:, :-1], public), public], dim=1)
+
+
+def _stopping(mixed: Mixed, admitted: int, public: torch.Tensor) -> Mixed:
+    """Put the public model's log-pmfs, (n, V), in the place of answers from STOP on."""
+
+    def joined(own: torch.Tensor) -> torch.Tensor:
+        return torch.cat([own[:admitted], public[admitted:]])
+
+    log_caps = None if mixed.log_caps is None else joined(mixed.log_caps)
+    return replace(mixed, log_h=joined(mixed.log_h), log_caps=log_caps)
 
 
 _NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), 0)

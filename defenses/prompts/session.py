@@ -6,9 +6,8 @@ spent is public; the public model then answers the batch's prompts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from defenses.ensembles.accounts import Account, Admitted
 from defenses.ensembles.mechanism import Mixed
 from defenses.ensembles.session import EnsembleSession
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,20 @@ class BatchedSession:
         return None if None in left else sum(each or 0 for each in left)
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        return self._each(prompts, lambda batch, some: batch.generate(some, length))
+        answers: dict[int, Answer] = {}
+        for batch, places in self._deal(len(prompts)):
+            some = batch.generate([prompts[i] for i in places], length)
+            answers.update(zip(places, some, strict=True))
+        return [answers[i] for i in range(len(prompts))]
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        pairs = list(zip(prefixes, continuations, strict=True))
-        return self._each(pairs, lambda batch, some: batch.score(*_columns(some), moments))
+        answers: dict[int, Answer] = {}
+        for batch, places in self._deal(len(prefixes)):
+            heads, tails = ([some[i] for i in places] for some in (prefixes, continuations))
+            answers.update(zip(places, batch.score(heads, tails, moments), strict=True))
+        return [answers[i] for i in range(len(prefixes))]
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
@@ -123,17 +127,6 @@ class BatchedSession:
             answered[places[:leading]] = True
         return log_probs, int(answered.argmin())  # the first that was not answered
 
-    def _each(
-        self,
-        items: Sequence[Item],
-        ask: Callable[[EnsembleSession, list[Item]], list[Answer]],
-    ) -> list[Answer]:
-        answers: dict[int, Answer] = {}
-        for batch, places in self._deal(len(items)):
-            some = ask(batch, [items[i] for i in places])
-            answers.update(zip(places, some, strict=True))
-        return [answers[i] for i in range(len(items))]
-
     def _deal(self, count: int) -> Iterator[tuple[EnsembleSession, list[int]]]:
         """Return each batch that has prompts among the next `count`, and their places."""
         n, first = len(self._batches), self._dealt
@@ -142,7 +135,3 @@ class BatchedSession:
             places = list(range((b - first) % n, count, n))
             if places:
                 yield batch, places
-
-
-def _columns(pairs: Sequence[tuple[Tokens, Tokens]]) -> tuple[list[Tokens], list[Tokens]]:
-    return [head for head, _ in pairs], [tail for _, tail in pairs]

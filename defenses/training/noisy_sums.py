@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from audit.accounting import Mechanism, Term, calibrate, epsilon, to_table
 from audit.core.corpus import Record
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee, default_delta
+from audit.core.guarantee import Guarantee
 from audit.core.terms import Unit
 from audit.core.training import FineTuning
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
@@ -70,38 +70,22 @@ def capped(records: Sequence[Record], most: int, key: int) -> tuple[Record, ...]
     return tuple(record for place, record in enumerate(records) if place in kept)
 
 
-def delta_of(given: float | None, population: int) -> float:
-    """Return δ: the parameter, or the default for N units."""
-    return default_delta(population) if given is None else given
-
-
 Released = PrivateRecipe | SelectiveRecipe | AlternatingRecipe  # methods with `releases`
 Recipe = TypeVar("Recipe", bound=Released)
 
 
-class Settings(Protocol):
-    """Parameters that these defenses have in common."""
-
-    @property
-    def clip(self) -> float: ...
-    @property
-    def noise(self) -> str: ...
-    @property
-    def optimizer(self) -> str: ...
-
-
 def without_noise(
-    own: Settings, drawn: Sampling, learning_rate: float, recipe: FineTuning
+    clip: Noise, optimizer: str, drawn: Sampling, learning_rate: float, recipe: FineTuning
 ) -> PrivateRecipe:
-    """Make the recipe of a defense's own parameters, whose σ is still 0."""
+    """Make a recipe whose σ is still 0. clip: the norm, and where the noise will come from."""
     return PrivateRecipe(
-        noise=Noise(0.0, own.clip, own.noise),
+        noise=clip,
         sampling_probability=drawn.probability,
         steps=drawn.steps,
         population=drawn.population,
         learning_rate=learning_rate,
         max_length=recipe.max_length,
-        optimizer=own.optimizer,
+        optimizer=optimizer,
         checkpoint_activations=recipe.checkpoint_activations,
     )
 

@@ -117,7 +117,7 @@ def core() -> str:
 def plugins(kind: str, base: str) -> str:
     """A directive for the class of every built-in plugin, by the name that a plan writes."""
     found = {
-        path.stem: re.search(rf"^class (\w+)\({base}\):", path.read_text(encoding="utf-8"), re.M)
+        path.stem: re.search(rf"^class (\w+)\(\w*{base}\):", path.read_text(encoding="utf-8"), re.M)
         for path in sorted((ROOT / kind).glob("[!_]*.py"))
     }
     return "\n\n".join(

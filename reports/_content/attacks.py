@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from audit.core.terms import OnClaim
 from audit.results import words
-from audit.results.schema import Control, FindingResult, ReleaseResult
+from audit.results.schema import FindingResult
 from reports._content import verdicts, wording
-from reports._content.summary import Value, anchor, attacks_of, section
+from reports._content.releases import NamedRelease
+from reports._content.summary import Value, attacks_of, section
 from reports._content.table import pieces
 
 MOST_RELEASES = 5
@@ -78,26 +79,28 @@ class Attack:
     examples: list[str]
 
 
-def attacks(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Attack]:
+def attacks(shown: Sequence[NamedRelease]) -> list[Attack]:
     """List the attacks of a run, each with the audited releases before the references."""
-    order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
-    return [_attack(name, releases, names, order) for name in attacks_of(releases)]
+    releases = [one.release for one in shown]
+    order = sorted(shown, key=lambda one: one.release.reference)
+    return [_attack(name, section(name, releases), order) for name in attacks_of(releases)]
 
 
-def _attack(
-    attack: str, releases: Sequence[ReleaseResult], names: Sequence[str], order: list[int]
-) -> Attack:
-    tables = {i: _by_kind(attack, releases[i]) for i in order}
-    kinds = dict.fromkeys(kind for i in order for kind in tables[i])
+def _attack(attack: str, anchor: str, releases: Sequence[NamedRelease]) -> Attack:
+    tables = {
+        one.anchor: {(f.metric, f.unit): f for f in one.release.findings if f.attack == attack}
+        for one in releases
+    }
+    pairs = [pair for table in tables.values() for pair in table.items()]
+    kinds = dict.fromkeys(kind for kind, _ in pairs)
     title = wording.spelled(attack)
-    pairs = [(kind, finding) for table in tables.values() for kind, finding in table.items()]
     measured = {k for k, f in pairs if f.value is not None or f.leaked.detected}
     matrices = []
-    for suffix, piece in pieces(len(order), MOST_RELEASES):
-        shown = order[piece]
-        heads = [Head(names[i], wording.clip(releases[i].role, 60), anchor(i)) for i in shown]
+    for suffix, piece in pieces(len(releases) if measured else 0, MOST_RELEASES):
+        beside = releases[piece]
+        heads = [Head(one.name, wording.clip(one.release.role, 60), one.anchor) for one in beside]
         lines = [
-            _line(attack, kind, [_cell(tables[i].get(kind)) for i in shown])
+            _line(attack, kind, [_cell(tables[one.anchor].get(kind)) for one in beside])
             for kind in kinds
             if kind in measured
         ]
@@ -107,31 +110,34 @@ def _attack(
         notes.append(f"{STRONGER} Read with more than the release gives: no evidence on its claim.")
     if missing := [wording.metric(attack, kind[0]) for kind in kinds if kind not in measured]:
         notes.append(f"Not measured on any release: {', '.join(missing)}.")
-    filled = [matrix for matrix in matrices if matrix.lines]
-    examples = _examples([releases[i] for i in order], [names[i] for i in order], attack)
-    audited = [f for r in releases if not r.reference for f in r.findings if f.attack == attack]
+    audited = [
+        f
+        for one in releases
+        for f in one.release.findings
+        if f.attack == attack and not one.release.reference
+    ]
     return Attack(
         name=title,
-        anchor=section(attack, releases),
+        anchor=anchor,
         tally=verdicts.tally(audited),
         open=any(map(verdicts.alarming, audited)) and len(measured) <= MOST_OPEN,
         note=" ".join(notes),
-        matrices=filled,
-        examples=examples,
+        matrices=matrices,
+        examples=_examples(releases, attack),
     )
 
 
-def _examples(releases: Sequence[ReleaseResult], names: Sequence[str], attack: str) -> list[str]:
+def _examples(releases: Sequence[NamedRelease], attack: str) -> list[str]:
     """Show what each audited release gave away, else what the first control did, and no leak."""
     planted: dict[str, list[str]] = {}
     other: list[str] = []
-    for release, name in zip(releases, names, strict=True):
-        for finding in release.findings if not (planted and release.reference) else ():
+    for one in releases:
+        for finding in one.release.findings if not (planted and one.release.reference) else ():
             for example in finding.examples if finding.attack == attack else ():
                 what = "a planted value" if example.planted else "no planted value"
                 of = f"generation {example.generation + 1} of {finding.n}"
-                line = f"{name}, {of}: “{example.prompt}{MASK}”, {what}."
-                (planted.setdefault(name, []) if example.planted else other).append(line)
+                line = f"{one.name}, {of}: “{example.prompt}{MASK}”, {what}."
+                (planted.setdefault(one.name, []) if example.planted else other).append(line)
     return [line for lines in planted.values() for line in lines] + other[:1]
 
 
@@ -141,22 +147,15 @@ def _line(attack: str, kind: Kind, cells: list[Cell]) -> Line:
     return Line(measure, "" if named else unit, cells)
 
 
-def _by_kind(attack: str, release: ReleaseResult) -> dict[Kind, FindingResult]:
-    return {(f.metric, f.unit): f for f in release.findings if f.attack == attack}
-
-
 def _cell(finding: FindingResult | None) -> Cell:
     if finding is None:
-        return Cell(Value("—", ""), [], "", "", "")
+        return Cell(Value("—"), [], "", "", "")
     value, ci, unit = finding.value, finding.ci, finding.unit
-    text = "" if value is None else words.estimate(value, ci, unit)
-    bounds = words.interval(finding.ci, finding.unit) if text else ""
-    sides = [("twins", finding.control), ("blind", finding.blind)]
-    controls = [_control(word, side, finding.unit) for word, side in sides if side is not None]
+    measured = Value("")
+    if value is not None:
+        measured = Value(words.estimate(value, ci, unit), words.interval(ci, unit))
+    sides = {"twins": finding.control, "blind": finding.blind}
+    controls = [f"{word} {wording.beside(side, unit)}" for word, side in sides.items() if side]
     mark = STRONGER if finding.stronger_than_release else ""
     claim = verdicts.claim(finding) if finding.claim == OnClaim.REFUTED else ""
-    return Cell(Value(text, bounds), controls, verdicts.leaked(finding), claim, mark)
-
-
-def _control(word: str, control: Control, unit: str) -> str:
-    return f"{word} {words.measured(control.value, control.ci, unit)}"
+    return Cell(measured, controls, verdicts.leaked(finding), claim, mark)

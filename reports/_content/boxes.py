@@ -14,6 +14,7 @@ from audit.results.labels import ELSEWHERE
 from audit.results.schema import FindingResult, GuaranteeResult, ReleaseResult, Results
 from reports._content import claims, legend, summary, usefulness, wording
 from reports._content.first import seeded, subject
+from reports._content.releases import NamedRelease
 from reports._content.table import Pair
 
 MOST_UNTESTED = 3
@@ -33,11 +34,11 @@ class Box:
     target: str
 
 
-def boxes(results: Results, releases: Sequence[ReleaseResult]) -> list[Box]:
+def boxes(results: Results, shown: Sequence[NamedRelease]) -> list[Box]:
     """Answer what was promised, what leaked, what it cost, and what was not shown."""
-    if not releases:
+    if not shown:
         return []
-    release = releases[subject(releases)]
+    release, releases = subject(shown).release, [one.release for one in shown]
     return [
         _promised(release),
         _leaked(release, releases),
@@ -108,7 +109,7 @@ def _shown(release: ReleaseResult) -> str:
 
 def worst_finding(release: ReleaseResult) -> FindingResult | None:
     """Return the finding that stands for a release: the worst of those that its attacks quote."""
-    rows = [release.findings[i] for i in summary.quoted_with_insiders(release)]
+    rows = summary.quoted_with_insiders(release)
     known = [f for f in rows if f.charge_test is None] or rows
     return min(known, key=lambda f: badge.of_finding(f).rank, default=None)
 
@@ -199,11 +200,8 @@ def _sure(finding: FindingResult) -> str:
         return f"How sure: {chance}." if chance else ""
     if finding.leaked != Leaked.NONE_FOUND:
         return "How sure: no answer either way."
-    return "" if finding.silence is None else f"How sure: {_lower(finding.silence.reach.by)}"
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    reach = "" if finding.silence is None else finding.silence.reach.by
+    return reach and f"How sure: {reach[:1].lower()}{reach[1:]}"
 
 
 def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:

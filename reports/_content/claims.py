@@ -10,7 +10,7 @@ from audit.core.terms import OnClaim
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports._content import verdicts, wording
-from reports._content.summary import anchor, at_least, measurement
+from reports._content.releases import NamedRelease
 from reports._content.table import Table
 
 NOTE = (
@@ -22,16 +22,11 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Bounds of one release that lead to the same conclusion."""
-
-    conclusion: str
-    tables: list[Table]
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """The claim of one release and every bound above 0 on its ε, if any."""
+    """The claim of one release and every bound above 0 on its ε, if any.
+
+    grounds: conclusions, each with the bounds that lead to it.
+    """
 
     name: str
     role: str
@@ -39,19 +34,18 @@ class Comparison:
     anchor: str
     claim: str
     count: int
-    grounds: list[Ground]
+    grounds: list[tuple[str, list[Table]]]
 
 
-def comparisons(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Comparison]:
-    """Compare claim and bounds of each release that is shown."""
-    return [_comparison(releases[i], names[i], i) for i in shown(releases)]
+def comparisons(releases: Sequence[NamedRelease]) -> list[Comparison]:
+    """Compare claim and bounds of audited releases, then of references with a bound above 0."""
+    order = sorted(releases, key=lambda one: one.release.reference)
+    return [_comparison(one) for one in order if is_shown(one.release)]
 
 
-def shown(releases: Sequence[ReleaseResult]) -> list[int]:
-    """Return the places of audited releases, then of references with a bound above 0."""
-    order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
-    audited = [release.findings and not release.reference for release in releases]
-    return [i for i in order if audited[i] or bounded(releases[i])]
+def is_shown(release: ReleaseResult) -> bool:
+    """Return whether there is a claim of an audited release to show, or a bound."""
+    return bool(bounded(release) or (release.findings and not release.reference))
 
 
 def bounded(release: ReleaseResult) -> list[tuple[FindingResult, EpsilonLower]]:
@@ -60,35 +54,37 @@ def bounded(release: ReleaseResult) -> list[tuple[FindingResult, EpsilonLower]]:
     return [(finding, bound) for finding, bound in pairs if bound is not None and bound.value > 0]
 
 
-def _comparison(release: ReleaseResult, name: str, index: int) -> Comparison:
-    guarantee, pairs = release.guarantee, bounded(release)
+def largest(release: ReleaseResult) -> tuple[FindingResult, EpsilonLower] | None:
+    """Return the finding with the largest bound on ε above 0."""
+    return max(bounded(release), key=lambda pair: pair[1].value, default=None)
+
+
+def _comparison(one: NamedRelease) -> Comparison:
+    guarantee, pairs = one.release.guarantee, bounded(one.release)
     grounds: dict[str, dict[str, list[list[str]]]] = {}
     for finding, bound in pairs:
-        row = [measurement(finding), words.at_least(bound.value), _evidence(bound)]
+        row = [wording.measurement(finding), words.at_least(bound.value), _evidence(bound)]
         row.append(verdicts.both(finding))
         alike = grounds.setdefault(conclusion(guarantee, finding, bound), {})
-        alike.setdefault(f"{name}: lower bounds on ε in nats {_terms(bound)}", []).append(row)
+        scope, delta = wording.per_unit(bound.unit, bound.relation), words.at_most(bound.delta)
+        caption = (
+            f"{one.name}: lower bounds on ε in nats {scope} at δ = {delta}, each at "
+            f"{words.share(bound.confidence)} confidence, under {_hypothesis(bound)}"
+        )
+        alike.setdefault(caption, []).append(row)
     head = ["Measure", "ε at least", "Evidence", "Leaked; the claim"]
     return Comparison(
-        name=name,
-        role=wording.clip(release.role, 60),
-        reference=release.reference,
-        anchor=anchor(index),
+        name=one.name,
+        role=wording.clip(one.release.role, 60),
+        reference=one.release.reference,
+        anchor=one.anchor,
         claim=wording.claim(guarantee),
         count=len(pairs),
         grounds=[
-            Ground(sentence, [Table(caption, head, rows) for caption, rows in tables.items()])
+            (sentence, [Table(caption, head, rows) for caption, rows in tables.items()])
             for sentence, tables in grounds.items()
         ]
-        or [Ground("No attack showed a bound above 0, which is no proof of safety.", [])],
-    )
-
-
-def _terms(bound: EpsilonLower) -> str:
-    scope, level = wording.per_unit(bound.unit, bound.relation), words.share(bound.confidence)
-    return (
-        f"{scope} at δ = {words.at_most(bound.delta)}, each at {level} confidence, "
-        f"under {_hypothesis(bound)}"
+        or [("No attack showed a bound above 0, which is no proof of safety.", [])],
     )
 
 
@@ -107,19 +103,14 @@ def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: Epsilo
         return "The claim is unknown: there is nothing to compare the bound with."
     if math.isinf(claimed):
         return "Nothing was claimed, so the bound contradicts nothing."
-    if finding.claim == OnClaim.NOT_TESTABLE or finding.claim_test is not None:
-        unlike = difference(guarantee, bound)
-        return f"Not comparable, in either direction. {unlike}" if unlike else _answer(finding)
+    test = finding.claim_test
+    if finding.claim == OnClaim.NOT_TESTABLE or test is not None:
+        if unlike := difference(guarantee, bound):
+            return f"Not comparable, in either direction. {unlike}"
+        return f"{test.mechanism}: see the test of the claim." if test else finding.claim_sentence
     if bound.value > claimed:
         return "Above the claim, but not once adjusted for all tests of it: no refutation."
     return "Below the claim: consistent with it, and no proof of safety."
-
-
-def _answer(finding: FindingResult) -> str:
-    test = finding.claim_test
-    return (
-        finding.claim_sentence if test is None else f"{test.mechanism}: see the test of the claim."
-    )
 
 
 def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
@@ -140,7 +131,7 @@ def explained(bound: EpsilonLower | None) -> str:
     if bound is None:
         return "no bound"
     scope = wording.per_unit(bound.unit, bound.relation)
-    least = at_least(bound) if bound.value > 0 else f"nothing above ε = 0 {scope}"
+    least = wording.bound(bound) if bound.value > 0 else f"nothing above ε = 0 {scope}"
     return (
         f"{least} at δ = {words.at_most(bound.delta)}, {words.share(bound.confidence)} "
         f"confidence, under {_hypothesis(bound)}, by {_evidence(bound)}"

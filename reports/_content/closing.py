@@ -9,6 +9,8 @@ from audit.results.joined import aims
 from audit.results.labels import ELSEWHERE, labels
 from audit.results.schema import ReleaseResult
 
+_CLOSED, _OPEN, _UNSHOWN = "closed in this run by", "not closed by", "not shown to be closed by"
+
 
 def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     """State which other audited releases close the leak of a release, as a sentence.
@@ -23,22 +25,10 @@ def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     groups: dict[str, list[str]] = {_CLOSED: [], _OPEN: [], _UNSHOWN: []}
     for other, name in zip(releases, labels(releases), strict=True):
         if other is not release and not other.reference and other.defense != ELSEWHERE:
-            groups[_answer(other, leaking)].append(name)
-    parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
+            answer = _CLOSED if silent(other, leaking) else _UNSHOWN
+            groups[_OPEN if other.leaked == Leaked.LEAK else answer].append(name)
+    parts = [f"{answer} {', '.join(names)}" for answer, names in groups.items() if names]
     return f"The leak: {'; '.join(parts)}." if parts else ""
-
-
-_CLOSED, _OPEN, _UNSHOWN = (
-    "closed in this run by {}",
-    "not closed by {}",
-    "not shown to be closed by {}",
-)
-
-
-def _answer(other: ReleaseResult, leaking: set[tuple[str, str]]) -> str:
-    if other.leaked == Leaked.LEAK:
-        return _OPEN
-    return _CLOSED if silent(other, leaking) else _UNSHOWN
 
 
 def silent(release: ReleaseResult, leaking: set[tuple[str, str]]) -> bool:

@@ -13,11 +13,12 @@ from functools import cached_property
 
 from audit.gate import comparison
 from audit.gate.comparison import NAMES, NOTES, Part, Section
-from audit.results.schema import ReleaseResult, Results
+from audit.results.schema import Results
 from reports._content import attacks, claims, detail, first, page, wording
 from reports._content.figure import Figure
 from reports._content.page import Page
-from reports._content.summary import Block, Line, Overview, Row, Summary, Value, anchor, legend_of
+from reports._content.releases import NamedRelease, inert, named
+from reports._content.summary import Overview, Row, Summary, Value, legend_of
 from reports._content.table import Pair, Table
 
 RUNS = NAMES
@@ -38,47 +39,38 @@ class TwoRuns:
     @cached_property
     def runs(self) -> list[Results]:
         """Both with every string visible."""
-        return [page.inert(run) for run in (self.one, self.other)]
+        return [inert(run) for run in (self.one, self.other)]
 
-    @property
-    def releases(self) -> list[ReleaseResult]:
-        """The releases of A, then of B."""
-        return [release for run in self.runs for release in run.releases]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the releases, each after that of its run."""
-        return [
-            f"{word} · {name}"
-            for word, run in zip(RUNS, self.runs, strict=True)
-            for name in page.labels(run.releases)
-        ]
+    @cached_property
+    def shown(self) -> list[list[NamedRelease]]:
+        """The releases of A, then those of B, each under a name that begins with its run's."""
+        one, other = (run.releases for run in self.runs)
+        return [named(one, f"{RUNS[0]} · "), named(other, f"{RUNS[1]} · ", first=len(one))]
 
     @cached_property
     def page(self) -> Page:
         """Content of html and pdf, apart from the figures."""
-        return _build(self.runs, self.releases, self.names)
+        return _build(self.runs, self.shown)
 
     @cached_property
     def figures(self) -> list[Figure]:
         """The figures of all releases."""
         from reports._figures import run  # loads matplotlib
 
-        return run.figures(self.releases, self.names)
+        return run.figures([*self.shown[0], *self.shown[1]])
 
 
-def _build(
-    runs: Sequence[Results], releases: Sequence[ReleaseResult], names: Sequence[str]
-) -> Page:
+def _build(runs: Sequence[Results], shown: Sequence[Sequence[NamedRelease]]) -> Page:
     found = comparison.compare(runs[0], runs[1])
-    pages = [page.build(run) for run in runs]
-    later, both = pages[1], list(zip(RUNS, pages, strict=True))
+    pages = [page.build(run, releases) for run, releases in zip(runs, shown, strict=True)]
+    later, both, every = pages[1], list(zip(RUNS, pages, strict=True)), [*shown[0], *shown[1]]
     badges = [
-        replace(one.badges[0], about=_of(word, one), next="", command="") for word, one in both
+        replace(one.badges[0], about=one.badges[0].about or word, next="", command="")
+        for word, one in both
     ]
     return replace(
         later,
-        title=f"Privacy comparison: {later.title.removeprefix('Privacy audit of ')}",
+        title=later.title.replace("Privacy audit of", "Privacy comparison:", 1),
         subtitle=later.subtitle.replace("Privacy audit", "Privacy comparison", 1),
         facts="A is the earlier run, B the later one",
         badges=badges,
@@ -91,28 +83,19 @@ def _build(
         headline=[found.headline, *_settings(found)],
         changes=[*map(_table, found.sections), Table(found.same, [], [])],
         tested=_both([one.tested for one in pages]),
-        summary=_summary([one.summary for one in pages], len(runs[0].releases)),
-        promises=[
-            replace(promise, name=f"{word} · {promise.name}")
-            for word, one in both
-            for promise in one.promises
-        ],
+        summary=_summary([one.summary for one in pages]),
+        promises=[promise for one in pages for promise in one.promises],
         promises_note=" ".join(one.promises_note for one in pages).strip(),
         not_tested=list(dict.fromkeys(line for one in pages for line in one.not_tested)),
         command="\n".join(f"{word}: {one.command}" for word, one in both),
         plan_hash=", ".join(f"{word} {one.plan_hash}" for word, one in both),
-        attacks=attacks.attacks(releases, names),
-        comparisons=claims.comparisons(releases, names),
+        attacks=attacks.attacks(every),
+        comparisons=claims.comparisons(every),
         details=[],
-        costs=detail.costs(releases, names),
+        costs=detail.costs(every),
         environment=_both([one.environment for one in pages]),
         warnings=list(dict.fromkeys(line for one in pages for line in one.warnings)),
     )
-
-
-def _of(word: str, one: Page) -> str:
-    """Name the release that a verdict is about, with its run."""
-    return " · ".join(filter(None, (word, one.badges[0].about)))
 
 
 def _settings(found: comparison.Comparison) -> list[str]:
@@ -145,41 +128,29 @@ def _both(pairs: Sequence[list[Pair]]) -> list[Pair]:
     return joined
 
 
-def _summary(summaries: Sequence[Summary], first: int) -> Summary:
+def _summary(summaries: Sequence[Summary]) -> Summary:
     """List the releases of A, then of B, under the columns of both."""
     heads = list(dict.fromkeys(head for summary in summaries for head in summary.controls))
     blocks = [
-        replace(
-            block,
-            name=f"{word} · {block.name}",
-            anchor=_shifted(block, first if word == RUNS[1] else 0),
-            rows=[_widened(row, summary.controls, heads) for row in block.rows],
-        )
-        for word, summary in zip(RUNS, summaries, strict=True)
+        replace(block, rows=[_widened(row, summary.controls, heads) for row in block.rows])
+        for summary in summaries
         for block in summary.blocks
     ]
-    note, overview = summaries[1].note, _overview(summaries, first)
-    return Summary(heads, blocks, note, overview, legend_of(blocks, heads))
+    overview = _overview([summary.overview for summary in summaries])
+    return Summary(heads, blocks, summaries[1].note, overview, legend_of(blocks, heads))
 
 
-def _overview(summaries: Sequence[Summary], first: int) -> Overview:
+def _overview(overviews: Sequence[Overview]) -> Overview:
     """List the settings of A, then of B, under the attacks of both."""
-    attacks = list(dict.fromkeys(name for s in summaries for name in s.overview.attacks))
+    attacks = list(dict.fromkeys(name for one in overviews for name in one.attacks))
     lines = []
-    for word, one in zip(RUNS, (summary.overview for summary in summaries), strict=True):
+    for one in overviews:
         for line in one.lines:
             found = dict(zip(one.attacks, line.fields, strict=True))
-            fields = [found.get(attack, []) for attack in attacks]
-            place = _shifted(line, first if word == RUNS[1] else 0)
-            lines.append(replace(line, name=f"{word} · {line.name}", anchor=place, fields=fields))
+            lines.append(replace(line, fields=[found.get(attack, []) for attack in attacks]))
     return Overview(attacks, lines)
 
 
 def _widened(row: Row, controls: list[str], heads: list[str]) -> Row:
     values = dict(zip(controls, row.controls, strict=True))
-    return replace(row, controls=[values.get(head, Value("—", "")) for head in heads])
-
-
-def _shifted(block: Block | Line, by: int) -> str:
-    place = int(block.anchor.rpartition("-")[2]) - 1
-    return anchor(place + by)
+    return replace(row, controls=[values.get(head, Value("—")) for head in heads])

@@ -11,7 +11,7 @@ from audit.results import badge, words
 from audit.results.badge import Badge
 from audit.results.schema import Control, FindingResult, ReleaseResult, SessionResult
 from reports._content import claims, verdicts, wording
-from reports._content.summary import measurement, tally
+from reports._content.releases import NamedRelease, by_attack
 from reports._content.table import Pair, Table
 
 _FEW = 3  # findings of an attack that may stand open
@@ -41,7 +41,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Detail:
-    """All that is known of one release. alarming: an audited one that is not quiet."""
+    """All that is known of one release. alarming: an audited one that is not quiet.
+
+    published: ε as published, where that differs from the claim.
+    """
 
     name: str
     anchor: str
@@ -51,6 +54,7 @@ class Detail:
     alarming: bool
     claim: str
     theorem: str
+    published: str
     conditions: list[str]
     facts: list[Pair]
     spent: str
@@ -59,47 +63,44 @@ class Detail:
     groups: list[Group]
 
 
-def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
-    """Describe everything that is known of one release."""
+def detail(one: NamedRelease, seeds: str | None = None) -> Detail:
+    """Describe everything that is known of one release. seeds: of a setting of a sweep."""
+    release, verdict = one.release, badge.of_release(one.release)
     return Detail(
-        name=name,
-        anchor=anchor,
+        name=one.name,
+        anchor=one.anchor,
         role=release.role,
         reference=release.reference,
-        badge=badge.of_release(release),
-        alarming=not release.reference and badge.of_release(release) != Badge.NONE_FOUND,
+        badge=verdict,
+        alarming=not release.reference and verdict != Badge.NONE_FOUND,
         claim=wording.claim(release.guarantee),
         theorem=release.guarantee.theorem,
+        published=wording.published(release.guarantee),
         conditions=list(release.guarantee.conditions),
-        facts=_facts(release),
+        facts=_facts(release, seeds),
         spent=spent(release),
         sessions=_sessions(release),
         utility=_utility(release),
-        groups=_groups(release),
+        groups=[_group(name, found, release) for name, found in by_attack(release).items()],
     )
 
 
-def _groups(release: ReleaseResult) -> list[Group]:
-    by_attack: dict[str, list[Note]] = {}
-    alarming = set()
-    for finding in release.findings:
-        _add(by_attack.setdefault(finding.attack, []), finding, release)
-        if verdicts.alarming(finding) and not release.reference:
-            alarming.add(finding.attack)
-    return [
-        Group(
-            attack=wording.spelled(attack),
-            tally=tally(release, attack) or notes[0].leaked,
-            notes=notes,
-            open=attack in alarming and len(notes) <= _FEW,
-        )
-        for attack, notes in by_attack.items()
-    ]
+def _group(attack: str, found: Sequence[FindingResult], release: ReleaseResult) -> Group:
+    notes: list[Note] = []
+    for finding in found:
+        _add(notes, finding)
+    alarming = not release.reference and any(map(verdicts.alarming, found))
+    return Group(
+        attack=wording.spelled(attack),
+        tally=verdicts.tally(found) or notes[0].leaked,
+        notes=notes,
+        open=alarming and len(notes) <= _FEW,
+    )
 
 
-def _add(notes: list[Note], finding: FindingResult, release: ReleaseResult) -> None:
+def _add(notes: list[Note], finding: FindingResult) -> None:
     """Add a note; findings that were not measured for one reason share a note."""
-    note = _note(finding, release)
+    note = _note(finding)
     for place, earlier in enumerate(notes if finding.value is None else []):
         if (earlier.sentence, earlier.facts) == (note.sentence, note.facts):
             title = f"{earlier.title}; {note.title.partition(', ')[2]}"
@@ -108,16 +109,14 @@ def _add(notes: list[Note], finding: FindingResult, release: ReleaseResult) -> N
     notes.append(note)
 
 
-def _facts(release: ReleaseResult) -> list[Pair]:
+def _facts(release: ReleaseResult, seeds: str | None) -> list[Pair]:
     guarantee = release.guarantee
     facts = [
-        ("Seed", str(release.seed)),
+        ("Seed", str(release.seed)) if seeds is None else ("Seeds", seeds),
         ("Parameters", wording.setting(release.parameters)),
     ]
-    if guarantee.published_epsilon is not None:
-        scope = wording.per_unit(guarantee.unit, guarantee.relation)
-        value = words.epsilon(guarantee.published_epsilon)
-        facts.append(("Published ε", f"{value} nats {scope}, as published; not the claim"))
+    if published := wording.published(guarantee):
+        facts.append(("Published ε", published))
     if guarantee.teachers_per_user:
         facts.append(("Teachers per user", _teachers(guarantee.teachers_per_user)))
     return facts + [_phrases(table) for table in guarantee.phrases]
@@ -135,8 +134,8 @@ def _phrases(table: dict[str, Any]) -> Pair:
     return (
         f"ε of phrases ({table['relation']})",
         f"mean {mean} nats per phrase, {least} to {most}, {words.share(table['below_mean'])} of "
-        f"{words.integer(table['n'])} phrases below it, δ = {words.number(table['delta'])}; for "
-        "the auditor only: how many records hold a phrase is private",
+        f"{table['n']:,} phrases below it, δ = {words.number(table['delta'])}; for the auditor "
+        "only: how many records hold a phrase is private",
     )
 
 
@@ -150,11 +149,12 @@ def spent(release: ReleaseResult) -> str:
     scope = wording.per_unit(guarantee.unit, guarantee.relation)
     sentence = f"Most spent in one session: ε = {words.number(most)} nats {scope}, "
     sentence += f"by the {wording.spelled(session.purpose)} session, "
-    if guarantee.epsilon is None or math.isinf(guarantee.epsilon):
+    epsilon = wording.finite(guarantee)
+    if epsilon is None:
         return sentence + f"where the promise is {words.epsilon(guarantee.epsilon)}."
-    promised = f"of ε = {words.epsilon(guarantee.epsilon)} promised"
-    if guarantee.epsilon > 0:
-        promised += f" ({words.share(most / guarantee.epsilon)})"
+    promised = f"of ε = {words.epsilon(epsilon)} promised"
+    if epsilon > 0:
+        promised += f" ({words.share(most / epsilon)})"
     sentence = f"{sentence}{promised}. Sessions compose: their spending adds up."
     if accounts := [one for one in release.sessions if one.silent]:
         sentence += _silence(accounts)
@@ -175,10 +175,9 @@ def _silence(sessions: Sequence[SessionResult]) -> str:
     silence = "No part was silent in any query"
     if quiet:
         silence = (
-            f"Most silence in one session: {words.integer(quiet)} of {words.integer(parts)} parts "
-            f"in up to {words.integer(max(most.silent))} queries, "
-            f"{words.integer(sum(most.silent))} of {words.integer(parts * most.answered)} shares, "
-            f"in the {wording.spelled(most.purpose)} session"
+            f"Most silence in one session: {quiet:,} of {parts:,} parts in up to "
+            f"{max(most.silent):,} queries, {sum(most.silent):,} of {parts * most.answered:,} "
+            f"shares, in the {wording.spelled(most.purpose)} session"
         )
     return (
         f" {silence}. What a part's own account was charged, and when it was silent, depends on "
@@ -237,7 +236,7 @@ def _utility(release: ReleaseResult) -> Table:
         rows.append(
             [
                 wording.spelled(name),
-                words.measured(measure.value, measure.ci, measure.unit),
+                wording.value(measure),
                 measure.unit,
                 words.integer(measure.n),
                 answered,
@@ -250,7 +249,7 @@ def _utility(release: ReleaseResult) -> Table:
     return Table(f"Utility on held-out text{where}. Intervals of {intervals}", head, rows)
 
 
-def _note(finding: FindingResult, release: ReleaseResult) -> Note:
+def _note(finding: FindingResult) -> Note:
     unit = finding.unit
     sides = "one-sided" if finding.sides == 1 else "two-sided"
     facts = [
@@ -271,7 +270,7 @@ def _note(finding: FindingResult, release: ReleaseResult) -> Note:
     present = [(term, value) for term, value in facts if value]
     sentence = f"{finding.sentence} {finding.claim_sentence}".strip()
     answers = verdicts.leaked(finding), verdicts.claim(finding)
-    return Note(measurement(finding), sentence, *answers, present)
+    return Note(wording.measurement(finding), sentence, *answers, present)
 
 
 def _claim_test(finding: FindingResult) -> str:
@@ -279,35 +278,29 @@ def _claim_test(finding: FindingResult) -> str:
     test = finding.claim_test
     if test is None:
         return ""
-    noise = test.noise_at_most
-    at_most = "" if noise is None else f"; if of this family, noise multiplier {_noise(noise)}"
-    needed = "no number" if test.critical is None else words.integer(test.critical)
+    noise, at_most = test.noise_at_most, ""
+    if noise is not None:
+        most = "not limited" if math.isinf(noise) else f"at most {words.at_most(noise)} (95 %)"
+        at_most = f"; if of this family, noise multiplier {most}"
+    needed = "no number" if test.critical is None else f"{test.critical:,}"
     return (
-        f"{test.mechanism}: {words.integer(test.v)} of {words.integer(test.r)} guesses right over "
-        f"{words.integer(test.m)} coins, p = {words.p_value(test.p_value)}; {needed} right would "
-        f"refute it{at_most}"
+        f"{test.mechanism}: {test.v:,} of {test.r:,} guesses right over {test.m:,} coins, "
+        f"p = {words.p_value(test.p_value)}; {needed} right would refute it{at_most}"
     )
 
 
-def _noise(most: float) -> str:
-    return "not limited" if math.isinf(most) else f"at most {words.at_most(most)} (95 %)"
-
-
 def _measured(finding: FindingResult) -> str:
-    text = words.measured(finding.value, finding.ci, finding.unit)
+    text = wording.value(finding)
     if finding.value is None:
         return text
-    level = words.share(finding.confidence)
-    trials = f"{words.integer(finding.k)} of " if finding.k is not None else "n = "
-    return f"{text}, {finding.unit}; {trials}{words.integer(finding.n)}; {finding.method}, {level}"
+    trials, level = wording.counted(finding.k, finding.n), words.share(finding.confidence)
+    return f"{text}, {finding.unit}; {trials}; {finding.method}, {level}"
 
 
 def _control(control: Control | None, unit: str) -> str:
     if control is None:
         return ""
-    text = words.measured(control.value, control.ci, unit)
-    trials = f"{words.integer(control.k)} of " if control.k is not None else "n = "
-    return f"{text}; {trials}{words.integer(control.n)}"
+    return f"{wording.beside(control, unit)}; {wording.counted(control.k, control.n)}"
 
 
 def _power(finding: FindingResult) -> str:
@@ -324,15 +317,15 @@ def _power(finding: FindingResult) -> str:
     return f"n = {words.integer(power.n)} could have shown {' and '.join(could)} ({level})"
 
 
-def costs(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Table:
+def costs(releases: Sequence[NamedRelease]) -> Table:
     """List what each release cost."""
     rows = [
         [
-            name,
-            words.integer(release.cost.train_tokens),
-            words.integer(release.cost.queries),
-            words.number(release.cost.seconds),
+            one.name,
+            words.integer(one.release.cost.train_tokens),
+            words.integer(one.release.cost.queries),
+            words.number(one.release.cost.seconds),
         ]
-        for release, name in zip(releases, names, strict=True)
+        for one in releases
     ]
     return Table("Cost", ["Release", "Tokens trained on", "Queries", "Seconds"], rows)

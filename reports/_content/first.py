@@ -5,7 +5,6 @@ All of it is about one release: the worst of those that are audited.
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections import Counter
@@ -22,6 +21,7 @@ from audit.results.joined import aims
 from audit.results.schema import ReleaseResult, Results
 from reports._content import usefulness, wording
 from reports._content.closing import silent
+from reports._content.releases import NamedRelease, rank
 
 NO_GATE = "the gate, which holds a build to limits, was not run (audit gate DIR)"
 _DEMO = ("helpdesk", "customersim", "airdialogue")  # the embedded corpora: simulated people
@@ -45,50 +45,45 @@ class Verdict:
     command: str
 
 
-def verdict(results: Results, releases: Sequence[ReleaseResult], names: Sequence[str]) -> Verdict:
-    """Describe the verdict over a run. releases: as shown, so a sweep's settings."""
-    subjects = _subjects(releases)
-    word = badge.over([releases[i] for i in subjects], results.status)
+def verdict(results: Results, shown: Sequence[NamedRelease]) -> Verdict:
+    """Describe the verdict over a run. shown: its releases, or a sweep's settings."""
+    subjects = _subjects(shown)
+    word = badge.over([one.release for one in subjects], results.status)
     if not subjects:
         return Verdict(
             word, "", word.sentence, "", "Name a defense to audit.", "audit list defenses"
         )
-    worst = subject(releases)
-    release = releases[worst]
-    counted = Counter(badge.of_release(releases[i]) for i in subjects)
-    tally = [f"{counted[one]} × {one}" for one in Badge if counted[one]]
+    worst = subject(shown)
+    counted = Counter(badge.of_release(one.release) for one in subjects)
+    tally = " · ".join(f"{counted[one]} × {one}" for one in Badge if counted[one])
     several = len(subjects) > 1
-    step, whole = _next(results, release, [releases[i] for i in subjects], names, releases)
+    step, command = _next(results, worst.release, shown)
     return Verdict(
         badge=word,
-        about=names[worst] if several else "",
-        sentence=badge.sentence(word, release, results),
-        others=f"{len(subjects)} {'settings' if results.sweep else 'releases'}: "
-        f"{' · '.join(tally)}" if several else "",
+        about=worst.name if several else "",
+        sentence=badge.sentence(word, worst.release, results),
+        others=f"{len(subjects)} {'settings' if results.sweep else 'releases'}: {tally}"
+        if several
+        else "",
         next=step,
-        command=_SEED.sub("", whole),
-    )  # fmt: skip
+        command=_SEED.sub("", command),
+    )
 
 
-def _subjects(releases: Sequence[ReleaseResult]) -> list[int]:
-    audited = [i for i, release in enumerate(releases) if not release.reference]
-    return audited or list(range(len(releases)))
+def _subjects(shown: Sequence[NamedRelease]) -> Sequence[NamedRelease]:
+    return [one for one in shown if not one.release.reference] or shown
 
 
-def subject(releases: Sequence[ReleaseResult]) -> int:
-    """Return the place of the release that the first screen is about: the worst one."""
-    return min(_subjects(releases), key=lambda i: badge.of_release(releases[i]).rank)
+def subject(shown: Sequence[NamedRelease]) -> NamedRelease:
+    """Return the release that the first screen is about: the worst one."""
+    return min(_subjects(shown), key=lambda one: rank(one.release))
 
 
 def _next(
-    results: Results,
-    release: ReleaseResult,
-    audited: Sequence[ReleaseResult],
-    names: Sequence[str],
-    releases: Sequence[ReleaseResult],
+    results: Results, release: ReleaseResult, shown: Sequence[NamedRelease]
 ) -> tuple[str, str]:
     """Say what to do next, and by which command."""
-    word = badge.of_release(release)
+    word, audited = badge.of_release(release), _subjects(shown)
     if word == Badge.REFUTED:
         return (
             "Find the fault: first in what the training did to each unit, then in the accounting, "
@@ -97,32 +92,32 @@ def _next(
         )
     if word.rank < Badge.INCONCLUSIVE.rank:
         closed = _closed(release, audited)
-        if closed is not None:
-            name = names[releases.index(closed)]
-            share = usefulness.kept(closed, releases)
-            keeps = f"; it keeps {usefulness.written(share)} of the gain" if share else ""
-            return f"In this run {name} shows no leak by the attacks that found one{keeps}.", ""
-        return _defended(results, release)
-    again = _with_own_noise(results.again, audited)
+        if closed is None:
+            return _defended(results, release)
+        share = usefulness.kept(closed.release, [one.release for one in shown])
+        keeps = f"; it keeps {usefulness.written(share)} of the gain" if share else ""
+        return f"In this run {closed.name} shows no leak by the attacks that found one{keeps}.", ""
+    again = _with_own_noise(results.again, [one.release for one in audited])
     if word == Badge.INCONCLUSIVE:
-        return _earn(release), _with_references(again)
+        bare = again.replace(" --no-references", "")
+        return _earn(release), bare if bare != again else ""
     if badge.untried(results):
         command = _with(again, "--attack", "all")
         return "Run the other attacks; then hold the result by a gate.", command
     return "Hold this result in every build.", "audit gate DIR"
 
 
-def _closed(release: ReleaseResult, audited: Sequence[ReleaseResult]) -> ReleaseResult | None:
+def _closed(release: ReleaseResult, audited: Sequence[NamedRelease]) -> NamedRelease | None:
     """Find a release that has no leak, also by each attack and for each kind that leaks here."""
     leaking = aims([f for f in release.findings if f.leaked.detected])
-    quiet = (one for one in audited if badge.of_release(one) == Badge.NONE_FOUND)
-    return next((one for one in quiet if silent(one, leaking)), None)
+    quiet = (one for one in audited if badge.of_release(one.release) == Badge.NONE_FOUND)
+    return next((one for one in quiet if silent(one.release, leaking)), None)
 
 
 def _defended(results: Results, release: ReleaseResult) -> tuple[str, str]:
     """Propose the defense that promises something for a person, or a smaller ε of it."""
-    epsilon = release.guarantee.epsilon
-    if release.defense == "dp_sgd" and epsilon and math.isfinite(epsilon):
+    epsilon = wording.finite(release.guarantee)
+    if release.defense == "dp_sgd" and epsilon:
         smaller = _with(results.again, "--epsilon", f"{epsilon / 4:.3g}")
         return "Try a smaller ε: more noise, less leak.", smaller
     for command in badge.remedies(results):
@@ -154,7 +149,7 @@ def _with(command: str, option: str, value: str) -> str:
 def _with_own_noise(command: str, audited: Sequence[ReleaseResult]) -> str:
     """Take the noise from the system in what a command trains, where a stored seed gave it."""
     for release in audited:
-        for name in _stored(release):
+        for name in seeded(release):
             given = re.compile(rf"(?<=--defense ){release.defense}(?::(\S+))?(?!\S)")
             command = given.sub(partial(_unseeded, release.defense, name), command)
     return command
@@ -163,12 +158,6 @@ def _with_own_noise(command: str, audited: Sequence[ReleaseResult]) -> str:
 def _unseeded(defense: str, name: str, given: re.Match[str]) -> str:
     kept = [pair for pair in (given[1] or "").split(",") if pair and pair != f"{name}=seed"]
     return f"{defense}:{','.join([*kept, f'{name}=system'])}"
-
-
-def _with_references(command: str) -> str:
-    """Return a command without the flag that leaves the controls out; "" where it has none."""
-    bare = command.replace(" --no-references", "")
-    return bare if bare != command else ""
 
 
 def _earn(release: ReleaseResult) -> str:
@@ -182,20 +171,16 @@ def _earn(release: ReleaseResult) -> str:
     return wording.sentences(f"{missing[:1].upper()}{missing[1:]}", 240)
 
 
-def warnings(results: Results, releases: Sequence[ReleaseResult], gated: Gated | None) -> list[str]:
-    """List what speaks against relying on the page, each in a few words."""
-    return list(_warnings(results, releases, gated))
-
-
-def _warnings(
+def warnings(
     results: Results, releases: Sequence[ReleaseResult], gated: Gated | None
 ) -> Iterator[str]:
+    """Yield what speaks against relying on the page, each in a few words."""
     if results.status == "partial":
         yield "Partial. This run did not finish; what is missing was not measured"
     if results.corpus.name in _DEMO:
         yield "the data are the demo's, so this is no answer about another model"
     audited = [release for release in releases if not release.reference]
-    stored = {f"{r.defense}:{name}=system" for r in audited for name in _stored(r)}
+    stored = {f"{r.defense}:{name}=system" for r in audited for name in seeded(r)}
     if stored:
         yield (
             "noise comes from the seed that this report states; whoever knows it can take the "
@@ -203,18 +188,14 @@ def _warnings(
         )
     yield from _controls(releases)
     if gated is None:
-        bad = any(badge.of_release(release).rank < Badge.PERMITTED.rank for release in audited)
+        bad = any(rank(release) < Badge.PERMITTED.rank for release in audited)
         yield from () if bad else (NO_GATE,)
     elif gated.state != State.PASS:
         yield gated.headline
 
 
-def seeded(release: ReleaseResult) -> bool:
-    """Return whether the noise of a release comes from a stored seed."""
-    return bool(_stored(release))
-
-
-def _stored(release: ReleaseResult) -> list[str]:
+def seeded(release: ReleaseResult) -> list[str]:
+    """List the parameters by which the noise of a release comes from a stored seed."""
     return [name for name in _STORED if release.parameters.get(name) == "seed"]
 
 

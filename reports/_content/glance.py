@@ -4,78 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from audit.core.visible import visible
 from audit.results import badge, quoting, words
-from audit.results.schema import Measure, ReleaseResult, Results
-from reports._content import claims, page, sweep, wording
-from reports._content.worst import is_bad, worst
+from audit.results.schema import ReleaseResult, Results
+from reports._content import claims, wording
+from reports._content.releases import is_bad, shown, worst
+from reports._content.table import Table
 
 MOST_LINES = 10
 _HEADLINE, _CELL = 700, 60  # characters
 _NBSP = "\N{NO-BREAK SPACE}"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One release, or one setting of a sweep: what was promised, and what it leaked and cost.
-
-    found: the largest lower bound on ε that an attack showed.
-    """
-
-    name: str
-    claimed: str
-    leaked: str
-    claim: str
-    found: str
-    perplexity: str
-
-
-HEAD = Line(
-    "Release", "Claimed ε, nats", "Leaked", "Claim", "Found ε, nats", "Perplexity [interval]"
-)
+_HEAD = ["Release", "Claimed ε, nats", "Leaked", "Claim", "Found ε, nats", "Perplexity [interval]"]
 
 
 @dataclass(frozen=True)
 class Glance:
-    """Content of a glance: verdict, headline, a line a release, and how many have none."""
+    """Content of a glance: verdict, headline, a row a release, and how many have none."""
 
     badge: str
     headline: str
-    lines: list[Line]
+    table: Table
     rest: str
 
 
 def glance(results: Results) -> Glance:
-    """Build the lines of a run, or of a sweep's settings. Every string is visible text."""
-    releases = views(results)
-    names, places = page.labels(releases), worst(releases, MOST_LINES)
-    lines = [_line(releases[i], names[i]) for i in places]
-    left = [release for i, release in enumerate(releases) if i not in places]
-    return Glance(badge.line(results), _headline(results), lines, _rest(left))
-
-
-def views(results: Results) -> list[ReleaseResult]:
-    """List what has a line: the releases of a run, or the settings of a sweep over its seeds."""
-    if results.sweep is None:
-        return results.releases
-    return sweep.settings(results, results.sweep)
+    """Build the rows of a run, or of a sweep's settings. Every string is visible text."""
+    releases = shown(results)
+    chosen = worst(releases, MOST_LINES)
+    table = Table("", _HEAD, [_row(one.release, one.name) for one in chosen])
+    there = {one.anchor for one in chosen}
+    left = [one.release for one in releases if one.anchor not in there]
+    return Glance(badge.line(results), _headline(results), table, _rest(left))
 
 
 def text(results: Results) -> str:
     """Write a run at a glance for a terminal."""
     seen = glance(results)
-    table = [_cells(line) for line in [HEAD, *seen.lines]]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table] if seen.lines else []
-    return "\n".join(
-        filter(None, [seen.badge, seen.headline, *(f"  {row}" for row in rows), seen.rest])
-    )
-
-
-def _cells(line: Line) -> list[str]:
-    return [str(getattr(line, column.name)).replace(_NBSP, " ") for column in fields(line)]
+    rows = [f"  {row.replace(_NBSP, ' ')}" for row in seen.table.lines] if seen.table.rows else []
+    return "\n".join(filter(None, [seen.badge, seen.headline, *rows, seen.rest]))
 
 
 def _headline(results: Results) -> str:
@@ -91,16 +59,16 @@ def _rest(left: Sequence[ReleaseResult]) -> str:
     return f"… and {len(left)} more{of_them}"
 
 
-def _line(release: ReleaseResult, name: str) -> Line:
+def _row(release: ReleaseResult, name: str) -> list[str]:
     cells = (
         name,
         _claimed(release),
         quoting.leaked_of(release),
         str(release.claim),
         _found(release),
-        _perplexity(release.utility.get("perplexity")),
+        wording.value(release.utility.get("perplexity")),
     )
-    return Line(*(wording.clip(visible(cell), _CELL) for cell in cells))
+    return [wording.clip(visible(cell), _CELL) for cell in cells]
 
 
 def _claimed(release: ReleaseResult) -> str:
@@ -111,15 +79,10 @@ def _claimed(release: ReleaseResult) -> str:
 
 
 def _found(release: ReleaseResult) -> str:
-    bounds = [bound for _, bound in claims.bounded(release)]
-    if not bounds:
+    """Write the largest lower bound on ε that an attack showed."""
+    found = claims.largest(release)
+    if found is None:
         return "no bound above 0"
-    largest = max(bounds, key=lambda bound: bound.value)
-    scope = wording.per_unit(largest.unit, largest.relation)
-    return f"≥ {words.at_least(largest.value)} {scope}"
-
-
-def _perplexity(measure: Measure | None) -> str:
-    if measure is None:
-        return words.measured(None, None, "")
-    return words.measured(measure.value, measure.ci, measure.unit)
+    _, bound = found
+    scope = wording.per_unit(bound.unit, bound.relation)
+    return f"≥ {words.at_least(bound.value)} {scope}"

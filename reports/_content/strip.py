@@ -35,37 +35,31 @@ def strip(finding: FindingResult, undefended: ReleaseResult | None) -> Strip | N
     if scale is None or finding.value is None:
         return None
     refuted = finding.claim == OnClaim.REFUTED
-    beside = (f.value for f in quoting.alike(finding, undefended))
-    reference = next((value for value in beside if value is not None), None)
+    beside = [f.value for f in quoting.alike(finding, undefended) if f.value is not None]
     twins = finding.control
     return Strip(
         mark=verdicts.claim(finding) if refuted else verdicts.leaked(finding),
         value=scale(finding.value),
         interval=_ends(finding.ci, scale, finding),
         twins=None if twins is None else _ends(twins.ci, scale, finding),
-        undefended=None if reference is None else scale(reference),
+        undefended=scale(beside[0]) if beside else None,
     )
 
 
 def _scale(finding: FindingResult) -> Scale | None:
     """Return the map of a measure to the share of the way from chance to certain."""
-    chance = finding.chance
-    if finding.unit == "bits":
-        most = math.log2(finding.space) if finding.space and finding.space > 1 else None
-        return None if most is None else _between(chance or 0.0, most)
+    low, high = finding.chance or 0.0, 1.0
     if _is_area(finding):
         return lambda value: _within(2 * abs(value - 0.5))  # below one half is as far from chance
-    if words.is_share(finding.unit):
-        return _between(chance or 0.0, 1.0)
-    return None
+    if finding.unit == "bits":
+        high = math.log2(finding.space) if finding.space and finding.space > 1 else low
+    elif not words.is_share(finding.unit):
+        return None
+    return None if high <= low else lambda value: _within((value - low) / (high - low))
 
 
 def _is_area(finding: FindingResult) -> bool:
     return finding.unit in ("AUC", "area under the curve")
-
-
-def _between(low: float, high: float) -> Scale | None:
-    return None if high <= low else lambda value: _within((value - low) / (high - low))
 
 
 def _within(value: float) -> float:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim, Shown
 from audit.results import badge, quoting, words
 from audit.results.measurement import Link
 from audit.results.schema import (
-    EpsilonLower,
     FindingResult,
     GuaranteeResult,
     ReleaseResult,
     Results,
 )
-from reports._content import legend, unmeasured, usefulness, verdicts, wording
+from reports._content import legend, usefulness, verdicts, wording
 from reports._content.closing import closing
+from reports._content.releases import NamedRelease, by_attack, rank
 from reports._content.strip import Strip, strip
-from reports._content.worst import rank
+from reports._content.table import Pair
 
 MOST_BLOCKS = 6  # audited releases, each with a row an attack; of more there is one table
 MOST_SPELLED = 2  # audited releases whose conditions are spelled out
@@ -30,7 +30,7 @@ class Value:
     """A measured value, its interval, and a note."""
 
     text: str
-    interval: str
+    interval: str = ""
     aside: str = ""
 
 
@@ -72,23 +72,17 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """The finding of one attack in one setting: a mark, a value, and the measure that it is of."""
-
-    mark: str
-    value: str
-    measure: str
-
-
-@dataclass(frozen=True)
 class Line:
-    """One setting of an overview: its badge, and a field for each attack."""
+    """One setting of an overview: its badge, and a field for each attack.
+
+    A field holds the findings of the attack: a mark, and what was measured.
+    """
 
     name: str
     claim: str
     anchor: str
     badge: str
-    fields: list[list[Entry]]
+    fields: list[list[Pair]]
     kept: str
 
 
@@ -110,26 +104,24 @@ class Summary:
     controls: list[str]
     blocks: list[Block]
     note: str
-    overview: Overview = field(default_factory=lambda: Overview([], []))
-    legend: list[str] = field(default_factory=list)
+    overview: Overview
+    legend: list[str]
 
 
-def summary(results: Results, names: list[str]) -> Summary:
+def summary(results: Results, shown: Sequence[NamedRelease]) -> Summary:
     """Build the table: of few releases a row for each attack, of many a field."""
-    releases = results.releases
-    places = _shown(releases)
-    many = results.sweep is not None or len(places) > MOST_BLOCKS
-    present = (
-        []
-        if many
-        else [c for c in legend.CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
-    )
-    heads = ["Twins", *(head for _, head, _ in present)]
-    roles = [role for role, *_ in present]
-    blocks = [] if many else [_block(i, releases, names[i], roles) for i in places]
-    notes = [legend.note(releases, heads), *unmeasured.sentences(releases, names)]
-    seen = _overview(releases, names, places) if many else Overview([], [])
-    return Summary(heads, blocks, " ".join(notes), seen, legend_of(blocks, heads))
+    releases, chosen = [one.release for one in shown], _chosen(shown)
+    many = results.sweep is not None or len(chosen) > MOST_BLOCKS
+    roles = {
+        head: role
+        for role, head, _ in legend.CONTROLS
+        if not many and any(control_of(release, role, releases) for release in releases)
+    }
+    heads = ["Twins", *roles]
+    blocks = [] if many else [_block(one, releases, [*roles.values()]) for one in chosen]
+    note = " ".join([legend.note(releases, heads), *legend.unmeasured(shown)])
+    overview = _overview(chosen, releases) if many else Overview([], [])
+    return Summary(heads, blocks, note, overview, legend_of(blocks, heads))
 
 
 def legend_of(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
@@ -141,29 +133,35 @@ def legend_of(blocks: Sequence[Block], heads: Sequence[str]) -> list[str]:
     return legend.legend(heads, strips, blind, any(row.ends for row in rows), ranked)
 
 
-def _shown(releases: Sequence[ReleaseResult]) -> list[int]:
-    """Choose the releases to show, the worst first: of references only refuted claims."""
-    alone = all(release.reference for release in releases)
-    broken = (not r.reference or alone or r.claim == OnClaim.REFUTED for r in releases)
-    places = [i for i, chosen in enumerate(broken) if chosen]
-    return sorted(places, key=lambda i: (releases[i].reference, rank(releases[i])))
+def _chosen(shown: Sequence[NamedRelease]) -> list[NamedRelease]:
+    """Choose the releases of the table, the worst first: of references only refuted claims."""
+    alone = all(one.release.reference for one in shown)
+    chosen = [
+        one
+        for one in shown
+        if alone or not one.release.reference or one.release.claim == OnClaim.REFUTED
+    ]
+    return sorted(chosen, key=lambda one: (one.release.reference, rank(one.release)))
 
 
-def _block(index: int, releases: Sequence[ReleaseResult], name: str, roles: list[str]) -> Block:
-    release = releases[index]
-    found = [release.findings[i] for i in quoted_with_insiders(release)]
-    rows = [_row(release, f, roles, releases) for f in sorted(found, key=badness)]
-    if rows:
-        rows += [_utility(release, roles, releases)] if "perplexity" in release.utility else []
+def _block(one: NamedRelease, releases: Sequence[ReleaseResult], roles: Sequence[str]) -> Block:
+    release = one.release
+    rows = [_row(release, finding, roles, releases) for finding in _found(release)]
+    if rows and "perplexity" in release.utility:
+        rows.append(_utility(release, roles, releases))
     return Block(
-        name=name,
+        name=one.name,
         role=wording.clip(release.role, 60),
         claim=wording.claim(release.guarantee),
-        anchor=anchor(index),
+        anchor=one.anchor,
         badge=badge.of_release(release),
         rows=rows,
         conditions=conditions(release, releases),
     )
+
+
+def _found(release: ReleaseResult) -> list[FindingResult]:
+    return sorted(quoted_with_insiders(release), key=badness)
 
 
 def badness(finding: FindingResult) -> int:
@@ -174,12 +172,15 @@ def badness(finding: FindingResult) -> int:
     return badge.of_finding(finding).rank if known else len(badge.Badge)
 
 
-def _utility(release: ReleaseResult, roles: list[str], releases: Sequence[ReleaseResult]) -> Row:
+def _utility(
+    release: ReleaseResult, roles: Sequence[str], releases: Sequence[ReleaseResult]
+) -> Row:
     """Make the row of usefulness: public is 0 %, undefended 100 % of what training gains."""
     measure = release.utility["perplexity"]
     share, between = usefulness.kept(release, releases), usefulness.interval(release, releases)
     beside = [control_of(release, role, releases) for role in roles]
     values = [None if one is None else one.utility.get("perplexity") for one in beside]
+    controls = ["—", *("—" if v is None else words.quantity(v.value, v.unit) for v in values)]
     text = words.quantity(measure.value, measure.unit)
     return Row(
         measurement="usefulness, perplexity",
@@ -187,42 +188,34 @@ def _utility(release: ReleaseResult, roles: list[str], releases: Sequence[Releas
         aside="lower is better",
         measured=Value(text, words.interval(measure.ci, measure.unit)),
         certainty="" if share is None else usefulness.sentence(share, between),
-        controls=[Value("—", "")]
-        + [
-            Value("—", "") if v is None else Value(words.quantity(v.value, v.unit), "")
-            for v in values
-        ],
+        controls=[Value(text) for text in controls],
         leaked="",
         claim="",
         strip=None if share is None else Strip("", min(1.0, max(0.0, share)), None, None, None),
     )
 
 
-def _overview(
-    releases: Sequence[ReleaseResult], names: Sequence[str], places: Sequence[int]
-) -> Overview:
-    attacks = attacks_of([releases[i] for i in places])
-    lines = []
-    for i in places:
-        release = releases[i]
-        found = [release.findings[j] for j in quoted_with_insiders(release)]
-        share = usefulness.kept(release, releases)
-        fields = [
-            [_entry(f) for f in sorted(found, key=badness) if f.attack == attack]
-            for attack in attacks
-        ]
-        kept = usefulness.written(share)
-        line = Line(names[i], wording.claim(release.guarantee), anchor(i),
-                    badge.of_release(release), fields, kept)  # fmt: skip
-        lines.append(line)
+def _overview(chosen: Sequence[NamedRelease], releases: Sequence[ReleaseResult]) -> Overview:
+    attacks = attacks_of([one.release for one in chosen])
+    lines = [
+        Line(
+            one.name,
+            wording.claim(one.release.guarantee),
+            one.anchor,
+            badge.of_release(one.release),
+            [[_entry(f) for f in _found(one.release) if f.attack == name] for name in attacks],
+            usefulness.written(usefulness.kept(one.release, releases)),
+        )
+        for one in chosen
+    ]
     return Overview([wording.spelled(attack) for attack in attacks], lines)
 
 
-def _entry(finding: FindingResult) -> Entry:
+def _entry(finding: FindingResult) -> Pair:
     refuted = finding.claim == OnClaim.REFUTED
     word = verdicts.claim(finding) if refuted else verdicts.leaked(finding)
     measured = _measured(finding).text if finding.value is not None else ""
-    return Entry(word, measured, wording.metric(finding.attack, finding.metric))
+    return word, f"{measured} {wording.metric(finding.attack, finding.metric)}"
 
 
 def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> list[str]:
@@ -254,11 +247,6 @@ def _condition(name: str, link: Link, partly: str = "") -> str:
     return wording.clip(f"{name} ({legend.LINKS[name]}): {state}. {by}", 240)
 
 
-def anchor(index: int) -> str:
-    """Name the fragment of a release's section."""
-    return f"release-{index + 1}"
-
-
 def attacks_of(releases: Sequence[ReleaseResult]) -> list[str]:
     """List the attacks of a run, in the order of their sections."""
     return list(dict.fromkeys(f.attack for release in releases for f in release.findings))
@@ -283,31 +271,27 @@ def control_of(
     )
 
 
-def quoted(release: ReleaseResult) -> Iterator[int]:
-    """Return the places of the findings that the attacks are quoted by, one an attack."""
-    places: dict[str, list[int]] = {}
-    for index, finding in enumerate(release.findings):
-        places.setdefault(finding.attack, []).append(index)
-    for several in places.values():
-        best = quoting.quoted([release.findings[i] for i in several])
-        yield next(i for i in several if release.findings[i] is best)
+def quoted(release: ReleaseResult) -> list[FindingResult]:
+    """List the findings that the attacks are quoted by, one an attack."""
+    return [quoting.quoted(several) for several in by_attack(release).values()]
 
 
-def quoted_with_insiders(release: ReleaseResult) -> list[int]:
-    """Return the places of `quoted`, and of a leak to insiders that another measure stands for."""
-    places = list(quoted(release))
-    loud = {release.findings[i].attack for i in places if release.findings[i].leaked.detected}
-    inside: dict[str, int] = {}
-    for i, finding in enumerate(release.findings):
+def quoted_with_insiders(release: ReleaseResult) -> list[FindingResult]:
+    """List those of `quoted`, and a leak to insiders that another measure stands for."""
+    chosen = quoted(release)
+    loud = {finding.attack for finding in chosen if finding.leaked.detected}
+    inside: dict[str, FindingResult] = {}
+    for finding in release.findings:
         if finding.leaked == Leaked.INSIDERS and finding.attack not in loud:
-            inside.setdefault(finding.attack, i)
-    return sorted([*places, *inside.values()])
+            inside.setdefault(finding.attack, finding)
+    chosen += inside.values()
+    return [finding for finding in release.findings if any(finding is one for one in chosen)]
 
 
 def _row(
     release: ReleaseResult,
     finding: FindingResult,
-    roles: list[str],
+    roles: Sequence[str],
     releases: Sequence[ReleaseResult],
 ) -> Row:
     beside = [_value_of(control_of(release, role, releases), finding) for role in roles]
@@ -315,7 +299,7 @@ def _row(
     aside.append(tally(release, finding.attack))
     undefended = control_of(release, "positive control", releases)
     return Row(
-        measurement=measurement(finding),
+        measurement=wording.measurement(finding),
         target=section(finding.attack, releases),
         aside="; ".join(filter(None, aside)),
         measured=_measured(finding),
@@ -328,25 +312,20 @@ def _row(
     )
 
 
-def measurement(finding: FindingResult) -> str:
-    """Name the attack and what it measured."""
-    return f"{wording.spelled(finding.attack)}, {wording.metric(finding.attack, finding.metric)}"
-
-
 def tally(release: ReleaseResult, attack: str) -> str:
     """Count the answers of an attack's measures; empty where there is only one measure."""
-    return verdicts.tally([f for f in release.findings if f.attack == attack])
+    return verdicts.tally(by_attack(release)[attack])
 
 
 def _measured(finding: FindingResult) -> Value:
     if finding.value is None:
-        return Value(verdicts.measured(finding), "")
-    text = _with_unit(words.estimate(finding.value, finding.ci, finding.unit), finding.unit)
+        return Value(verdicts.measured(finding))
     count = f"n = {words.integer(finding.n)}"
-    bounds = _bounds(finding, finding.ci)
     if by_ranks(finding):
         return Value("likelier than twins", f"by ranks, {count}")
-    return Value(text, ", ".join(filter(None, [bounds, count])))
+    text = words.estimate(finding.value, finding.ci, finding.unit)
+    text += {words.CHARGES: " of its charge", "bits": " bits"}.get(finding.unit, "")
+    return Value(text, ", ".join(filter(None, [_bounds(finding, finding.ci), count])))
 
 
 def _bounds(finding: FindingResult, ci: tuple[float, float] | None) -> str:
@@ -360,20 +339,13 @@ def by_ranks(finding: FindingResult) -> bool:
     return finding.leaked.detected and finding.test.endswith("likelihoods")
 
 
-def _with_unit(text: str, unit: str) -> str:
-    if unit == words.CHARGES:
-        return f"{text} of its charge"
-    return f"{text} bits" if unit == "bits" else text
-
-
 def _twins(finding: FindingResult) -> Value:
     control, blind, unit = finding.control, finding.blind, finding.unit
     if by_ranks(finding) and control is not None:
         return Value(_LESS, f"n = {words.integer(control.n)}")
-    seen = "" if blind is None else words.measured(blind.value, blind.ci, unit)
-    aside = f"blind {seen}" if seen else ""
+    aside = "" if blind is None else f"blind {wording.beside(blind, unit)}"
     if control is None:
-        return Value("" if aside else "—", "", aside)
+        return Value("" if aside else "—", aside=aside)
     estimate = words.estimate(control.value, control.ci, unit)
     return Value(estimate, _bounds(finding, control.ci), aside)
 
@@ -381,35 +353,26 @@ def _twins(finding: FindingResult) -> Value:
 def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
     for finding in quoting.alike(like, release):
         if finding.value is not None:
-            return Value(
-                words.estimate(finding.value, finding.ci, finding.unit),
-                words.interval(finding.ci, finding.unit),
-            )
-    return Value("—", "")
+            estimate = words.estimate(finding.value, finding.ci, finding.unit)
+            return Value(estimate, words.interval(finding.ci, finding.unit))
+    return Value("—")
 
 
 def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
     """Describe the ε that a finding shows, or what it could have shown; empty for neither."""
     bound, power = finding.epsilon_lower, finding.power
     if bound is not None and bound.value > 0:
-        return f"so {at_least(bound)}"
-    if finding.leaked == Leaked.NONE_FOUND and power.detectable_rate is not None:
-        return "" if finding.silence is None else finding.silence.reach.by.rstrip(".")
-    if (
-        finding.leaked == Leaked.NONE_FOUND
-        and bound is not None
-        and power.largest_epsilon is not None
-    ):
-        scope = f"nats {wording.per_unit(bound.unit, bound.relation)}"
-        if power.largest_epsilon < (claim.epsilon or 0.0):
-            most = words.at_most(power.largest_epsilon)
-            return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
-        return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"
+        return f"so {wording.bound(bound)}"
     if finding.leaked.detected:
         return wording.by_chance(finding)
-    return ""
-
-
-def at_least(bound: EpsilonLower) -> str:
-    """Write a lower bound with its unit and relation."""
-    return f"ε ≥ {words.at_least(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
+    if finding.leaked != Leaked.NONE_FOUND:
+        return ""
+    if power.detectable_rate is not None:
+        return "" if finding.silence is None else finding.silence.reach.by.rstrip(".")
+    if bound is None or power.largest_epsilon is None:
+        return ""
+    scope = f"nats {wording.per_unit(bound.unit, bound.relation)}"
+    if power.largest_epsilon < (claim.epsilon or 0.0):
+        most = words.at_most(power.largest_epsilon)
+        return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
+    return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"

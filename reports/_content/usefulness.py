@@ -34,10 +34,8 @@ def interval(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     own = release.utility.get("perplexity")
     if own is None or own.ci is None or release.defense in ("none", "public"):
         return ""
-    low, high = (_share(end, releases) for end in reversed(own.ci))
-    if low is None or high is None:
-        return ""
-    return f"[{written(low)}, {written(high)}]"
+    ends = [_share(end, releases) for end in reversed(own.ci)]
+    return "" if None in ends else f"[{', '.join(map(written, ends))}]"
 
 
 def _share(value: float, releases: Sequence[ReleaseResult]) -> float | None:

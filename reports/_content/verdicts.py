@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.results import measurement, words
+from audit.results import measurement
 from audit.results.badge import Badge
-from audit.results.schema import FindingResult
+from audit.results.schema import FindingResult, ReleaseResult
+from reports._content import wording
 
 LEAK, INSIDERS = str(Leaked.LEAK), str(Leaked.INSIDERS)
 REMOVED = f"not measured, {measurement.REMOVED}"
@@ -44,43 +45,33 @@ MEANINGS = {
 }
 _LINE = 'fill="none" stroke="currentColor" stroke-width="1.5"'
 _TRIANGLE = "M6 .8 11.6 11H.4z"
-SHAPES = {
-    LEAK: '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>',
-    INSIDERS: f'<circle cx="6" cy="6" r="4.6" {_LINE}/>'
-    '<circle cx="6" cy="6" r="2.4" fill="currentColor"/>',
-    "no leak found": f'<circle cx="6" cy="6" r="4" {_LINE}/>',
-    "inconclusive": f'<circle cx="6" cy="6" r="4" {_LINE}/>'
-    '<path d="M6 2a4 4 0 0 1 0 8z" fill="currentColor"/>',
-    "not measured": f'<path d="M2 6h8" {_LINE}/>',
-    REMOVED: f'<path d="M2 6h8" {_LINE}/>',
-    NO_SEARCH: f'<path d="M2 6h8" {_LINE}/>',
-    REFUTED: f'<path d="{_TRIANGLE}" fill="currentColor"/>',
+_DOT = '<circle cx="6" cy="{}" r="2.4" fill="currentColor"/>'
+_WORST = f'<path d="{_TRIANGLE}" fill="currentColor"/>'
+_LEAK = '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>'
+_INSIDE = f'<circle cx="6" cy="6" r="4.6" {_LINE}/>{_DOT.format("6")}'
+_NONE = f'<circle cx="6" cy="6" r="4" {_LINE}/>'
+_HALF = f'{_NONE}<path d="M6 2a4 4 0 0 1 0 8z" fill="currentColor"/>'
+SHAPES = {  # of labels and badges; a dash where there is no answer
+    **dict.fromkeys(MEANINGS, f'<path d="M2 6h8" {_LINE}/>'),
+    LEAK: _LEAK,
+    INSIDERS: _INSIDE,
+    "no leak found": _NONE,
+    "inconclusive": _HALF,
+    REFUTED: _WORST,
     "claim not refuted": f'<path d="M6 2 10.6 10.4H1.4z" {_LINE}/>',
-    "claim not tested": f'<path d="M2 6h8" {_LINE}/>',
-    "nothing claimed": f'<path d="M2 6h8" {_LINE}/>',
-    "claim unknown": f'<path d="M2 6h8" {_LINE}/>',
+    Badge.REFUTED: _WORST,
+    Badge.LEAK: _LEAK,
+    Badge.PERMITTED: f'<path d="{_TRIANGLE}" {_LINE}/>{_DOT.format("7.4")}',
+    Badge.INSIDERS: _INSIDE,
+    Badge.INCONCLUSIVE: _HALF,
+    Badge.NONE_FOUND: _NONE,
 }
-
-
-def badges() -> dict[str, str]:
-    """Map each badge to the SVG shapes of its verdict."""
-    inside = '<circle cx="6" cy="7.4" r="2.4" fill="currentColor"/>'
-    permitted = f'<path d="{_TRIANGLE}" {_LINE}/>{inside}'
-    return {
-        Badge.REFUTED: SHAPES[REFUTED],
-        Badge.LEAK: SHAPES[LEAK],
-        Badge.PERMITTED: permitted,
-        Badge.INSIDERS: SHAPES[INSIDERS],
-        Badge.INCONCLUSIVE: SHAPES["inconclusive"],
-        Badge.NONE_FOUND: SHAPES["no leak found"],
-    }
 
 
 def measured(finding: FindingResult) -> str:
     """Write the value of a finding with its interval; a leak may be known without one."""
-    if finding.value is None and finding.leaked.detected:
-        return "within bounds only"
-    return words.measured(finding.value, finding.ci, finding.unit)
+    known = finding.value is not None or not finding.leaked.detected
+    return wording.value(finding) if known else "within bounds only"
 
 
 def leaked(finding: FindingResult) -> str:
@@ -91,14 +82,9 @@ def leaked(finding: FindingResult) -> str:
     return str(finding.leaked) if searched else NO_SEARCH
 
 
-def claim(finding: FindingResult) -> str:
-    """Write a finding's answer on the claim."""
-    return of_claim(finding.claim)
-
-
-def of_claim(claim: OnClaim) -> str:
+def claim(answered: FindingResult | ReleaseResult) -> str:
     """Write an answer on a claim."""
-    return _CLAIMS[claim]
+    return _CLAIMS[answered.claim]
 
 
 def both(finding: FindingResult) -> str:
@@ -130,24 +116,21 @@ def on_screen() -> dict[str, str]:
     """Map each label and badge to an inline SVG element in the colour of the text around it."""
     return {
         label: f'<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{shape}</svg>'
-        for label, shape in {**SHAPES, **badges()}.items()
+        for label, shape in SHAPES.items()
     }
 
 
 def on_paper() -> dict[str, str]:
     """Map each label and badge to an SVG document in fixed colours."""
-    return {
-        label: _document(shape, "#9b2c1f" if label in ALARMS else "#1d2024")
-        for label, shape in {**SHAPES, **badges()}.items()
-    }
+    return {label: _document(label, "#1d2024") for label in SHAPES}
 
 
 def badges_on_paper() -> dict[str, str]:
     """Map each badge to an SVG document in the colour of its word."""
-    colours = {Badge.INCONCLUSIVE: "#7a5300", Badge.NONE_FOUND: "#1f5673"}
-    return {word: _document(s, colours.get(Badge(word), "#9b2c1f")) for word, s in badges().items()}
+    open_ = {Badge.INCONCLUSIVE: "#7a5300"}
+    return {word: _document(word, open_.get(word, "#1f5673")) for word in Badge}
 
 
-def _document(shape: str, colour: str) -> str:
-    shape = shape.replace("currentColor", colour)
+def _document(label: str, calm: str) -> str:
+    shape = SHAPES[label].replace("currentColor", "#9b2c1f" if label in ALARMS else calm)
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12">{shape}</svg>'

@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from audit.core.terms import Relation, Unit
-from audit.results.schema import FindingResult, GuaranteeResult, Measure
+from audit.results import words
+from audit.results.schema import Control, EpsilonLower, FindingResult, GuaranteeResult, Measure
 from audit.results.words import at_most, epsilon, integer, number, share
 
 _ACRONYMS = {
@@ -84,6 +85,28 @@ def metric(attack: str, name: str) -> str:
     return spelled(name.removeprefix(f"{attack}_") or name)
 
 
+def measurement(finding: FindingResult) -> str:
+    """Name the attack and what it measured."""
+    return f"{spelled(finding.attack)}, {metric(finding.attack, finding.metric)}"
+
+
+def value(measured: Measure | FindingResult | None) -> str:
+    """Write a value with its interval."""
+    if measured is None:
+        return words.measured(None, None, "")
+    return words.measured(measured.value, measured.ci, measured.unit)
+
+
+def beside(control: Control | None, unit: str) -> str:
+    """Write a value that stands beside the planted one."""
+    return "none" if control is None else words.measured(control.value, control.ci, unit)
+
+
+def counted(k: int | None, n: int) -> str:
+    """Write `k of n`, or `n = 100` where nothing is counted."""
+    return f"n = {integer(n)}" if k is None else f"{integer(k)} of {integer(n)}"
+
+
 def answer(finding: FindingResult) -> str:
     """Write what leaked by a finding, and whether the release gives the access that it needs."""
     if finding.stronger_than_release:
@@ -108,6 +131,25 @@ def per_unit(unit: str, relation: str) -> str:
     """Name the protected unit and the neighbour relation, as they follow an ε."""
     removed_part = relation == Relation.REMOVED and unit == Unit.PART
     return f"per {unit} ({'part removed' if removed_part else spelled(relation)})"
+
+
+def finite(guarantee: GuaranteeResult) -> float | None:
+    """Return the ε that is promised; None where it is unknown, or nothing is."""
+    epsilon = guarantee.epsilon
+    return None if epsilon is None or math.isinf(epsilon) else epsilon
+
+
+def bound(bound: EpsilonLower) -> str:
+    """Write a lower bound with its unit and relation."""
+    return f"ε ≥ {words.at_least(bound.value)} nats {per_unit(bound.unit, bound.relation)}"
+
+
+def published(guarantee: GuaranteeResult) -> str:
+    """Write the published ε; empty where there is none besides the claim."""
+    if guarantee.published_epsilon is None:
+        return ""
+    scope = per_unit(guarantee.unit, guarantee.relation)
+    return f"{epsilon(guarantee.published_epsilon)} nats {scope}, as published; not the claim"
 
 
 def claim(guarantee: GuaranteeResult) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +11,10 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from audit.results import words
-from audit.results.schema import ReleaseResult, SessionResult
+from audit.results.schema import GuaranteeResult, SessionResult
 from reports._content import detail, wording
 from reports._content.figure import Figure
+from reports._content.releases import NamedRelease
 from reports._content.table import Table
 from reports._figures import canvas, svg
 from reports._figures.canvas import PROMISE
@@ -32,18 +32,18 @@ class Promise:
     epsilon: float | None = None
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
     """Draw a figure for each release that keeps a ledger."""
-    for index, (release, name) in enumerate(zip(releases, names, strict=True)):
-        sessions = [s for s in release.sessions if s.spent_curve]
+    for index, one in enumerate(releases):
+        sessions = [s for s in one.release.sessions if s.spent_curve]
         if not sessions:
             continue
-        promise = _promise(release)
+        promise = _promise(one.release.guarantee)
         rows = [[spelled(s), *spent(s), promise.text, stop(s)] for s in sessions]
-        title = f"Budget spent by {name}"
+        title = f"Budget spent by {one.name}"
         left_out = len(sessions) - MOST_SESSIONS
         extra = f" {left_out} more sessions stand in the table." if left_out > 0 else ""
-        sentence = detail.spent(release)
+        sentence = detail.spent(one.release)
         lines = [(spelled(s), s) for s in sessions[:MOST_SESSIONS]]
         yield Figure(
             title=title,
@@ -54,13 +54,11 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         )
 
 
-def _promise(release: ReleaseResult) -> Promise:
-    guarantee = release.guarantee
-    epsilon = words.epsilon(guarantee.epsilon)
-    if guarantee.epsilon is None or math.isinf(guarantee.epsilon):
-        return Promise(f"promised: {epsilon}", guarantee.unit)
-    scope = wording.per_unit(guarantee.unit, guarantee.relation)
-    return Promise(f"promised: ε = {epsilon} nats {scope}", guarantee.unit, guarantee.epsilon)
+def _promise(guarantee: GuaranteeResult) -> Promise:
+    text, epsilon = words.epsilon(guarantee.epsilon), wording.finite(guarantee)
+    if epsilon is not None:
+        text = f"ε = {text} nats {wording.per_unit(guarantee.unit, guarantee.relation)}"
+    return Promise(f"promised: {text}", guarantee.unit, epsilon)
 
 
 def spelled(session: SessionResult) -> str:

@@ -10,8 +10,8 @@ from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports._content import claims, wording
 from reports._content.figure import Figure
+from reports._content.releases import MOST_ROWS, NamedRelease
 from reports._content.table import Table, pieces
-from reports._content.worst import MOST_ROWS
 from reports._figures import canvas, rows, svg
 from reports._figures.rows import Kind, Mark, Row
 
@@ -31,47 +31,50 @@ _CAPTION = (
 )
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
     """Draw a row for each release: its claim, and every bound above 0."""
-    bounds = [bound.value for release in releases for _, bound in claims.bounded(release)]
-    epsilons = [*bounds, *(release.guarantee.epsilon for release in releases)]
-    finite = [value for value in epsilons if value is not None and math.isfinite(value)]
+    every = [one.release for one in releases]
+    values = [bound.value for release in every for _, bound in claims.bounded(release)]
+    values += [wording.finite(release.guarantee) or 0.0 for release in every]
+    finite = [value for value in values if math.isfinite(value)]
     scale = canvas.linear(0, max(finite, default=0.0) or 1.0)
     for suffix, piece in pieces(len(releases), MOST_ROWS):
-        chosen = list(zip(releases[piece], names[piece], strict=True))
         title = f"Empirical ε beside claimed ε{suffix}"
-        cells = [[name, wording.claim(r.guarantee), _listed(r)] for r, name in chosen]
-        drawn = [_row(release, name) for release, name in chosen]
+        cells = [
+            [one.name, wording.claim(one.release.guarantee), _listed(one.release)]
+            for one in releases[piece]
+        ]
+        lines = [_row(one.release, one.name) for one in releases[piece]]
         yield Figure(
             title=title,
             caption=_CAPTION,
             alternative=f"{title}, in nats. "
             + "; ".join(f"{row[0]}: {row[1]}; bounds {row[2]}" for row in cells),
-            svg=rows.draw(drawn, scale, "ε in nats", f"epsilon-{piece.start}"),
+            svg=rows.draw(lines, scale, "ε in nats", f"epsilon-{piece.start}"),
             table=Table(title, ["Release", "Claimed", "Lower bounds on ε, nats"], cells),
         )
 
 
 def _row(release: ReleaseResult, name: str) -> Row:
-    guarantee = release.guarantee
+    guarantee, claimed = release.guarantee, wording.finite(release.guarantee)
     marks = [
         Mark(BOUND if _comparable(guarantee, finding, bound) else UNLIKE, bound.value)
         for finding, bound in claims.bounded(release)
     ]
     note = words.epsilon(guarantee.epsilon)
     aside = "" if release.reference else _CLAIM.get(release.claim, "")
-    if guarantee.epsilon is not None and math.isfinite(guarantee.epsilon):
-        note = f"claimed {words.at_most(guarantee.epsilon)} per {wording.clip(guarantee.unit, 20)}"
+    if claimed is not None:
+        note = f"claimed {words.at_most(claimed)} per {wording.clip(guarantee.unit, 20)}"
         refuted = release.claim == OnClaim.REFUTED
-        marks.insert(0, Mark(REFUTED if refuted else CLAIMED, guarantee.epsilon))
+        marks.insert(0, Mark(REFUTED if refuted else CLAIMED, claimed))
     return Row(name, note, release.reference, marks, aside=aside)
 
 
 def _comparable(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> bool:
     if finding.claim == OnClaim.REFUTED:
         return True
-    finite = guarantee.epsilon is not None and math.isfinite(guarantee.epsilon)
-    alike = finite and not claims.difference(guarantee, bound)
+    promised = wording.finite(guarantee) is not None
+    alike = promised and not claims.difference(guarantee, bound)
     return alike and not finding.stronger_than_release
 
 

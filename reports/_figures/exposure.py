@@ -13,9 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from audit.results import words
-from audit.results.schema import FindingResult, ReleaseResult
+from audit.results.schema import FindingResult
 from reports._content import wording
 from reports._content.figure import Figure
+from reports._content.releases import NamedRelease
 from reports._content.table import Table, pieces
 from reports._figures import canvas, svg
 from reports._figures.canvas import CHANCE, Scale
@@ -31,16 +32,17 @@ _CAPTION = (
     "stroke: their mean. Solid stroke: the highest exposure possible."
 )
 
-Chosen = list[tuple[ReleaseResult, str, list[FindingResult | None]]]
+Chosen = list[tuple[NamedRelease, list[FindingResult | None]]]
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
     """Return a row of histograms for each release, a column for each tier of copies."""
     tables = [
-        {(f.attack, f.metric): f for f in release.findings if f.exposures} for release in releases
+        (one, {(f.attack, f.metric): f for f in one.release.findings if f.exposures})
+        for one in releases
     ]
-    rows = [i for i, table in enumerate(tables) if table]
-    kinds = list(dict.fromkeys(kind for i in rows for kind in tables[i]))
+    rows = [pair for pair in tables if pair[1]]
+    kinds = list(dict.fromkeys(kind for _, table in rows for kind in table))
     for index, attack in enumerate(dict.fromkeys(attack for attack, _ in kinds)):
         tiers = [kind for kind in kinds if kind[0] == attack]
         columns = [tiers[piece] for _, piece in pieces(len(tiers), MOST_TIERS)]
@@ -48,7 +50,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         parts = list(product(columns, lines))
         for part, (column, line) in enumerate(parts):
             suffix = f", part {part + 1} of {len(parts)}" if len(parts) > 1 else ""
-            chosen = [(releases[i], names[i], [tables[i].get(k) for k in column]) for i in line]
+            chosen = [(one, [table.get(kind) for kind in column]) for one, table in line]
             heads = [wording.metric(*kind) for kind in column]
             title = f"{wording.spelled(attack)} of each secret, in bits{suffix}"
             yield _figure(title, heads, chosen, f"exposure{index}-{part}")
@@ -56,8 +58,8 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
 
 def _figure(title: str, heads: list[str], chosen: Chosen, name: str) -> Figure:
     rows = [
-        _numbers(label, head, finding)
-        for _, label, findings in chosen
+        _numbers(one.name, head, finding)
+        for one, findings in chosen
         for head, finding in zip(heads, findings, strict=True)
         if finding is not None
     ]
@@ -73,13 +75,13 @@ def _figure(title: str, heads: list[str], chosen: Chosen, name: str) -> Figure:
 
 
 def _numbers(label: str, head: str, finding: FindingResult) -> list[str]:
-    exposures, control = finding.exposures, finding.control
+    exposures = finding.exposures
     assert exposures is not None
     return [
         label,
         head,
         words.measured(finding.value, finding.ci, "bits"),
-        "none" if control is None else words.measured(control.value, control.ci, "bits"),
+        wording.beside(finding.control, "bits"),
         f"{len(exposures.planted)} planted, {len(exposures.twins)} twins",
         words.number(exposures.null),
         words.number(_ceiling(finding)),
@@ -98,14 +100,14 @@ def _shares(bits: Sequence[float]) -> list[float]:
 
 
 def _paint(page: Canvas, heads: list[str], chosen: Chosen) -> None:
-    drawn = [f for _, _, row in chosen for f in row if f and f.exposures]
+    drawn = [f for _, row in chosen for f in row if f and f.exposures]
     sides = [side for f in drawn if (e := f.exposures) for side in (e.planted, e.twins)]
     tallest = max(0.5, *(share for side in sides for share in _shares(side)))
     grid = page.subplots(len(chosen), len(heads), sharex=True, sharey=True, squeeze=False)
     entries: dict[str, Artist] = {}
-    for panels, (release, label, findings) in zip(grid, chosen, strict=True):
-        weight = "normal" if release.reference else "bold"
-        panels[0].set_title(wording.clip(label, 44), fontweight=weight, pad=15)
+    for panels, (one, findings) in zip(grid, chosen, strict=True):
+        weight = "normal" if one.release.reference else "bold"
+        panels[0].set_title(wording.clip(one.name, 44), fontweight=weight, pad=15)
         for axes, finding in zip(panels, findings, strict=True):
             entries |= _panel(axes, finding, tallest)
     high = canvas.linear(0, max(map(_ceiling, drawn))).high

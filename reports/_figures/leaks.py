@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from audit.core.terms import Leaked
-from audit.results import words
+from audit.results import quoting, words
 from audit.results.quoting import is_open
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
 from reports._content.figure import Figure
-from reports._content.summary import measurement, quoted
+from reports._content.releases import MOST_ROWS, NamedRelease
+from reports._content.summary import quoted
 from reports._content.table import Table, pieces
-from reports._content.worst import MOST_ROWS
 from reports._figures import rows, svg
 from reports._figures.rows import Kind, Mark, Row
 
@@ -29,35 +30,34 @@ _HEAD = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]"
          "Leaked; the claim"]  # fmt: skip
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
     """Draw a figure for each attack, the worst first, by the measure that page one quotes.
 
     The attacks' tables hold all measures.
     """
-    subjects = [r for r in releases if not r.reference] or releases
-    quotes = [release.findings[i] for release in subjects for i in quoted(release)]
+    subjects = [one.release for one in releases if not one.release.reference]
+    quotes = [f for r in subjects or [one.release for one in releases] for f in quoted(r)]
     quotes = [finding for finding in quotes if finding.charge_test is None]  # it looks for none
     worst: dict[str, FindingResult] = {}
     for finding in sorted(quotes, key=_tells_less):
         worst.setdefault(finding.attack, finding)
-    kinds = [(f.attack, f.metric, f.unit) for f in worst.values()]
-    for index, (attack, metric, unit) in enumerate(kinds):
-        title = f"{wording.spelled(attack)}: {wording.metric(attack, metric)}"
-        findings = [_of(release, attack, metric, unit) for release in releases]
-        both = list(zip(releases, names, findings, strict=True))
-        lines = [_row(release, name, finding) for release, name, finding in both]
-        cells = [_cells(name, finding) for _, name, finding in both]
-        scale = rows.scale_of(lines, unit)
+    for index, (attack, like) in enumerate(worst.items()):
+        title = f"{wording.spelled(attack)}: {wording.metric(attack, like.metric)}"
+        findings = [next(iter(quoting.alike(like, one.release)), None) for one in releases]
+        pairs = list(zip(releases, findings, strict=True))
+        lines = [_row(one, finding) for one, finding in pairs]
+        cells = [_cells(one.name, finding) for one, finding in pairs]
+        scale = rows.scale_of(lines, like.unit)
         for suffix, piece in pieces(len(lines), MOST_ROWS):
-            shown = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
-            label = f"{unit}, log scale" if scale.logarithmic else unit
+            told = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
+            label = f"{like.unit}, log scale" if scale.logarithmic else like.unit
             yield Figure(
                 title=title + suffix,
                 caption="Lines are intervals. Twins were never trained on.",
-                alternative=f"{title}{suffix} in {unit}, by release. {'; '.join(shown)}.",
+                alternative=f"{title}{suffix} in {like.unit}, by release. {'; '.join(told)}.",
                 svg=rows.draw(lines[piece], scale, wording.clip(label, 52),
                               f"leak{index}-{piece.start}"),
-                table=Table(f"{title}, {unit}{suffix}", _HEAD, cells[piece]),
+                table=Table(f"{title}, {like.unit}{suffix}", _HEAD, cells[piece]),
             )  # fmt: skip
 
 
@@ -66,24 +66,14 @@ def _tells_less(finding: FindingResult) -> tuple[bool, bool, bool]:
     return finding.leaked != Leaked.LEAK, finding.stronger_than_release, finding.value is None
 
 
-def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:
-    alike = (f for f in release.findings if (f.attack, f.metric, f.unit) == kind)
-    return next(alike, None)
-
-
-def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Row:
+def _row(one: NamedRelease, finding: FindingResult | None) -> Row:
+    note = "not measured" if finding is None else verdicts.measured(finding)
+    row = Row(one.name, note, one.release.reference, aside=_elsewhere(one.release, finding))
     if finding is None or finding.value is None:
-        note = "not measured" if finding is None else verdicts.measured(finding)
-        return Row(name, note, release.reference, aside=_elsewhere(release, finding))
+        return row
     sides = [(PLANTED[finding.leaked], finding), (TWINS, finding.control), (BLIND, finding.blind)]
-    return Row(
-        label=name,
-        note=words.measured(finding.value, finding.ci, finding.unit),
-        reference=release.reference,
-        marks=[Mark(kind, side.value or 0.0, side.ci) for kind, side in sides if side],
-        chance=finding.chance,
-        aside=_elsewhere(release, finding),
-    )
+    marks = [Mark(kind, side.value or 0.0, side.ci) for kind, side in sides if side]
+    return replace(row, marks=marks, chance=finding.chance)
 
 
 def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
@@ -101,16 +91,16 @@ def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
         return wording.clip(f"a leak to insiders by {_names(leaks, shown)}", 48)
     unsure = [f for f in release.findings if is_open(f) and not f.stronger_than_release]
     if unsure and shown not in unsure and not release.reference:
-        return wording.clip(f"inconclusive by {measurement(unsure[0])}", 48)
+        return wording.clip(f"inconclusive by {wording.measurement(unsure[0])}", 48)
     return ""
 
 
 def _names(leaks: Sequence[FindingResult], shown: FindingResult | None) -> str:
     """List the attacks; of the one that is shown, the measure that leaks."""
-    same = None if shown is None else shown.attack
-    names = [measurement(f) if f.attack == same else wording.spelled(f.attack) for f in leaks]
     first: dict[str, str] = {}
-    for finding, name in zip(leaks, names, strict=True):
+    for finding in leaks:
+        same = shown is not None and finding.attack == shown.attack
+        name = wording.measurement(finding) if same else wording.spelled(finding.attack)
         first.setdefault(finding.attack, name)
     return ", ".join(first.values())
 
@@ -120,8 +110,5 @@ def _cells(name: str, finding: FindingResult | None) -> list[str]:
         return [name, "not measured", "none", "none", "unknown", str(Leaked.NOT_MEASURED)]
     unit = finding.unit
     chance = "unknown" if finding.chance is None else words.quantity(finding.chance, unit)
-    controls = [
-        "none" if side is None else words.measured(side.value, side.ci, unit)
-        for side in (finding.control, finding.blind)
-    ]
+    controls = [wording.beside(side, unit) for side in (finding.control, finding.blind)]
     return [name, verdicts.measured(finding), *controls, chance, verdicts.both(finding)]

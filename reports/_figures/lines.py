@@ -52,32 +52,30 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Level:
-    """A reference that does not depend on what is swept."""
-
-    label: str
-    value: float
-
-
-@dataclass(frozen=True)
 class Plot:
-    """A drawing: its lines, and the labels of its axes. forbidden: y above x refutes a claim."""
+    """A drawing: its lines, and the labels of its axes. forbidden: y above x refutes a claim.
+
+    levels: references that do not depend on what is swept, each under its label.
+    """
 
     series: list[Series]
-    levels: list[Level]
+    levels: dict[str, float]
     across: str
     up: str
     forbidden: bool = False
 
     @property
-    def points(self) -> list[Point]:
-        return [point for line in self.series for point in line.points]
+    def hollow(self) -> bool:
+        """Return whether any point may not be ranked against the rest."""
+        return any(point.hollow for line in self.series for point in line.points)
 
 
 def figures(plot: Plot, title: str, caption: str, sentence: str, table: Table) -> Iterator[Figure]:
     """Return the figures of a plot, each with at most MOST_LINES lines."""
     for index, part in enumerate(parts(plot)):
-        drawn = draw(part, identifier(title, str(index)))
+        height = 206.0 + 15 * (len(part.series) + len(part.levels))
+        paint = functools.partial(_paint, plot=part)
+        drawn = canvas.drawing(identifier(title, str(index)), height, paint)
         yield Figure(title, caption, f"{title}. {sentence}.", drawn, table)
 
 
@@ -87,15 +85,13 @@ def parts(plot: Plot) -> list[Plot]:
     return [replace(plot, series=plot.series[start : start + MOST_LINES]) for start in starts]
 
 
-def draw(plot: Plot, name: str) -> str:
-    """Return the SVG."""
-    height = 206.0 + 15 * (len(plot.series) + len(plot.levels))
-    return canvas.drawing(name, height, functools.partial(_paint, plot=plot))
-
-
 def _paint(page: Canvas, plot: Plot) -> None:
     axes = page.subplots()
-    across, up = scales(plot)
+    points = [point for line in plot.series for point in line.points]
+    xs, ys = [p.x for p in points] or [1.0], [p.y for p in points]
+    across = scale([*xs, max(xs) * 1.03], [b for p in points for b in p.across or ()])
+    ys += [*plot.levels.values(), *([across.high] if plot.forbidden else [])]
+    up = scale(ys, [b for p in points for b in p.bounds or ()], plot.up)
     log = ", log scale" if across.logarithmic and len(plot.across) < 50 else ""
     canvas.across(axes, across, wording.clip(plot.across + log, 60))
     log = ", log scale" if up.logarithmic else ""
@@ -107,9 +103,9 @@ def _paint(page: Canvas, plot: Plot) -> None:
         dodge = _DODGE * (row - (len(plot.series) - 1) / 2)
         dodge *= line.joined and not plot.forbidden
         entries.append((line_of(axes, line, across, up, dodge), wording.clip(line.label, 54)))
-    for level, dash in zip(plot.levels, _DASHES, strict=False):
-        artist = axes.axhline(level.value, color=svg.MUTED, lw=1.2, ls=dash, marker="")
-        entries.append((artist, wording.clip(level.label, 54)))
+    for (label, value), dash in zip(plot.levels.items(), _DASHES, strict=False):
+        artist = axes.axhline(value, color=svg.MUTED, lw=1.2, ls=dash, marker="")
+        entries.append((artist, wording.clip(label, 54)))
     canvas.legend(page, entries)
 
 
@@ -143,15 +139,6 @@ def _forbid(axes: Axes, across: Scale, up: Scale) -> None:
     axes.plot(xs, edge, **PROMISE)
     axes.text(0.02, 0.97, "above the claim: refutes it", transform=axes.transAxes, va="top",
               fontsize=9, color=svg.MUTED)  # fmt: skip
-
-
-def scales(plot: Plot) -> tuple[Scale, Scale]:
-    """Return the horizontal and the vertical scale of a drawing."""
-    points = plot.points
-    xs, ys = [p.x for p in points] or [1.0], [p.y for p in points]
-    across = scale([*xs, max(xs) * 1.03], [b for p in points for b in p.across or ()])
-    ys += [level.value for level in plot.levels] + ([across.high] if plot.forbidden else [])
-    return across, scale(ys, [b for p in points for b in p.bounds or ()], plot.up)
 
 
 def scale(values: Sequence[float], bounds: Sequence[float], unit: str = "") -> Scale:

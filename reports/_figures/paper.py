@@ -6,7 +6,6 @@ level, in the same style everywhere. What has no place on the axis is a level of
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -25,13 +24,13 @@ from audit.core.errors import UsageError, did_you_mean
 from audit.core.visible import visible
 from audit.results import words
 from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
-from reports._content import sweep, wording
-from reports._content.page import inert
+from reports import csv
+from reports._content import wording
+from reports._content.releases import inert, seeds_of, setting_labels, settings
 from reports._figures import canvas, lines, svg
 from reports._figures.lines import Point, Series
 from reports._figures.sweep import HOLLOW
-from reports._figures.sweep_axes import kind, labels
-from reports.csv import defused
+from reports._figures.sweep_axes import kind
 
 FORMATS = ("svg", "pdf", "png", "tex", "csv")
 EPSILON, DEFENSE = "epsilon", "defense"
@@ -48,7 +47,6 @@ _HEADS = ("panel", "setting", "kind", "epsilon", "epsilon_claimed", "x", "x_low"
           "y", "y_low", "y_high", "unit", "seeds", "method")  # fmt: skip
 
 Measured = Measure | FindingResult
-Cell = tuple[str | float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -84,12 +82,14 @@ class Row:
         return isinstance(self.y, FindingResult) and self.y.stronger_than_release
 
     @property
-    def cells(self) -> Cell:
+    def cells(self) -> dict[str, str | float | None]:
         low, high = self.y.ci or (None, None)
         left, right = (self.x and self.x.across) or (None, None)
         x = self.x.x if self.x else None
-        return (self.panel, self.setting, self.kind, self.asked, self.claimed, x, left, right,
-                self.y.value, low, high, self.y.unit, self.seeds, self.y.method)  # fmt: skip
+        return dict(zip(_HEADS, (
+            self.panel, self.setting, self.kind, self.asked, self.claimed, x, left, right,
+            self.y.value, low, high, self.y.unit, self.seeds, self.y.method,
+        ), strict=True))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,18 +135,16 @@ def paper(results: Results, x: str, y: str, by: str) -> Paper:
     x: "epsilon", a numeric parameter or a measure. y: a measure. by: "defense" or a parameter.
     """
     results = inert(results)
-    several = results.sweep
-    counts = (
-        [len(cell.releases) for cell in several.cells] if several else [1] * len(results.releases)
-    )
-    settings = sweep.settings(results, several) if several else results.releases
-    shown = [(r, n) for r, n in zip(settings, counts, strict=True)
+    every = zip(settings(results), seeds_of(results), strict=True)
+    shown = [(r, n) for r, n in every
              if not r.reference or (r.role in _CONTROLS and r.defense in _LEVELS)]  # fmt: skip
     releases = [release for release, _ in shown]
-    _check_grouping(releases, by)
+    known = [DEFENSE, *_parameters(releases)]
+    if by not in known:
+        raise UsageError(f"--by {by}: is no parameter here{did_you_mean(by, known)}")
     read, place = _reader(releases, y, "--y"), _place(releases, x)
-    swept = x == EPSILON or x in _parameters(releases)
-    names = labels(releases, x, by, *([] if swept else [EPSILON]))
+    swept = x in (EPSILON, *known[1:])
+    names = setting_labels(releases, x, by, *([] if swept else [EPSILON]))
     rows = [
         _row(release, name, seeds, place(release), measured, by)
         for (release, seeds), name in zip(shown, names, strict=True)
@@ -157,7 +155,8 @@ def paper(results: Results, x: str, y: str, by: str) -> Paper:
     first = [row.panel for row in rows]
     _check_few(rows, by)
     across = "ε claimed (nats)" if x == EPSILON else _titled(x)
-    rows.sort(key=lambda row: (row.reference, first.index(row.panel), row.setting, _left(row)))
+    rows.sort(key=lambda row: (row.reference, first.index(row.panel), row.setting,
+                               row.x.x if row.x else math.inf))  # fmt: skip
     name = re.sub(r"[^\w.-]+", "_", f"{y}-over-{x}")
     return Paper(tuple(rows), across, _titled(y), name, joined=swept)
 
@@ -172,10 +171,6 @@ def _check_few(rows: Sequence[Row], by: str) -> None:
                 f"--by {by}: makes {count} {what}, and a figure has room for {most}; choose "
                 "another --by, or a smaller sweep"
             )
-
-
-def _left(row: Row) -> float:
-    return math.inf if row.x is None else row.x.x
 
 
 def _row(
@@ -203,12 +198,6 @@ def _row(
 
 def _titled(name: str) -> str:
     return wording.spelled(name.replace(".", ", "))
-
-
-def _check_grouping(releases: Sequence[ReleaseResult], by: str) -> None:
-    known = [DEFENSE, *_parameters(releases)]
-    if by not in known:
-        raise UsageError(f"--by {by}: is no parameter here{did_you_mean(by, known)}")
 
 
 def _parameters(releases: Sequence[ReleaseResult]) -> list[str]:
@@ -323,7 +312,8 @@ def _panel(
         axes.set_prop_cycle(**{name: [value] for name, value in _style_of(index).items()})
         curve = [row for row in mine if _key(row) == key]
         points = [row.point for row in curve if row.x]
-        series = Series(key, sorted(points, key=_across), joined=figure.joined)
+        points.sort(key=lambda point: point.x)
+        series = Series(key, points, joined=figure.joined)
         if points:
             entries.setdefault(key, lines.line_of(axes, series, across, up, 0.0))
         for row in curve:
@@ -338,10 +328,6 @@ def _panel(
             entries.setdefault(_key(row), axes.axhline(row.value, marker="", **dash))
 
 
-def _across(point: Point) -> float:
-    return point.x
-
-
 def _style_of(index: int) -> dict[str, Any]:
     """Return one of `_STYLES` styles, which differ by dash, by colour and by mark."""
     every = list(rcParams["axes.prop_cycle"])
@@ -350,21 +336,6 @@ def _style_of(index: int) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------- the table
-
-
-def table(figure: Paper) -> str:
-    """Return the rows as CSV."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(_HEADS)
-    writer.writerows([_cell(value) for value in row.cells] for row in figure.rows)
-    return file.getvalue()
-
-
-def _cell(value: str | float | None) -> str | float:
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    return "" if value is None else defused(value) if isinstance(value, str) else value
 
 
 _TEX = {
@@ -414,8 +385,11 @@ def files(figure: Paper, formats: Iterable[str]) -> dict[str, bytes]:
     for form in dict.fromkeys("tex" if form == "latex" else form for form in formats):
         if form not in FORMATS:
             raise UsageError(f"--format {form}: is none of {', '.join(FORMATS)}")
-        text = {"csv": table, "tex": tabular}.get(form)
-        made[f"{figure.name}.{form}"] = (
-            text(figure).encode("utf-8") if text else drawn(figure, form)
-        )
+        made[f"{figure.name}.{form}"] = _made(figure, form)
     return made
+
+
+def _made(figure: Paper, form: str) -> bytes:
+    if form == "csv":
+        return csv.table(_HEADS, [row.cells for row in figure.rows])
+    return tabular(figure).encode("utf-8") if form == "tex" else drawn(figure, form)

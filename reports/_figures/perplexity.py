@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from audit.results import words
 from audit.results.schema import Measure, ReleaseResult
+from reports._content import wording
 from reports._content.figure import Figure
+from reports._content.releases import MOST_ROWS, NamedRelease
 from reports._content.table import Table, pieces
-from reports._content.worst import MOST_ROWS
 from reports._figures import rows
 from reports._figures.rows import Kind, Mark, Row
 
@@ -18,22 +19,19 @@ _GUIDES = ("none", "public")  # the best that this model can do with the data, a
 _TITLE = "Perplexity on held-out text"
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
     """Draw a row for each release; none where perplexity was not measured."""
-    measures = [release.utility.get("perplexity") for release in releases]
+    measures = [one.release.utility.get("perplexity") for one in releases]
     if not any(measures):
         return
-    both = list(zip(releases, names, measures, strict=True))
-    lines = [_row(release, name, measure) for release, name, measure in both]
-    cells = [_cells(name, measure) for _, name, measure in both]
+    pairs = list(zip([one.release for one in releases], measures, strict=True))
+    cells = [_cells(one.name, m) for one, m in zip(releases, measures, strict=True)]
+    lines = [_row(release, m, cell) for (release, m), cell in zip(pairs, cells, strict=True)]
     scale = rows.scale_of(lines, "perplexity")
     label = "perplexity, log scale" if scale.logarithmic else "perplexity"
-    rest = (
-        " What a service no longer answers, the public model does."
-        if any(map(_stops, releases))
-        else ""
-    )
-    guides = [m.value for r, _, m in both if m and r.reference and r.defense in _GUIDES]
+    stopped = any(_stops(release) for release, _ in pairs)
+    rest = " What a service no longer answers, the public model does." if stopped else ""
+    guides = [m.value for r, m in pairs if m and r.reference and r.defense in _GUIDES]
     for suffix, piece in pieces(len(lines), MOST_ROWS):
         shown = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in cells[piece])
         yield Figure(
@@ -45,8 +43,8 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         )
 
 
-def _row(release: ReleaseResult, name: str, measure: Measure | None) -> Row:
-    _, note, _ = _cells(name, measure)
+def _row(release: ReleaseResult, measure: Measure | None, cells: Sequence[str]) -> Row:
+    name, note, _ = cells
     if measure is None:
         return Row(name, note, release.reference)
     kind = REFERENCE if release.reference else AUDITED
@@ -74,5 +72,4 @@ def _cells(name: str, measure: Measure | None) -> list[str]:
     if measure is None:
         return [name, "not measured", "—"]
     answered = "all" if measure.answered is None else words.integer(measure.answered)
-    value = words.measured(measure.value, measure.ci, measure.unit)
-    return [name, value, f"{answered} answered"]
+    return [name, wording.value(measure), f"{answered} answered"]

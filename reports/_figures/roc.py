@@ -17,6 +17,7 @@ from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import Bounds
 from reports._content import wording
 from reports._content.figure import Figure
+from reports._content.releases import NamedRelease
 from reports._content.table import Table, pieces
 from reports._figures import canvas, svg
 from reports._figures.canvas import CHANCE, Scale
@@ -34,21 +35,17 @@ _CAPTION = (
 )
 
 Curves = dict[str, FindingResult]  # by the name of the score
-Chosen = list[tuple[ReleaseResult, str, Curves]]
+Chosen = list[tuple[NamedRelease, Curves]]
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
     """Draw a figure for each attack and target, a panel for each release, a line for each score."""
-    subjects = dict.fromkeys(
-        (f.attack, _target(f.metric)) for release in releases for f in release.findings if f.roc
-    )
+    drawn = [f for one in releases for f in one.release.findings if f.roc]
+    subjects = dict.fromkeys((f.attack, _target(f.metric)) for f in drawn)
     for index, (attack, target) in enumerate(subjects):
-        chosen = [
-            (release, name, curves)
-            for release, name in zip(releases, names, strict=True)
-            if (curves := _curves(release, attack, target))
-        ]
-        scores = list(dict.fromkeys(s for _, _, curves in chosen for s in curves))
+        every = [(one, _curves(one.release, attack, target)) for one in releases]
+        chosen = [pair for pair in every if pair[1]]
+        scores = list(dict.fromkeys(s for _, curves in chosen for s in curves))
         subject = ", ".join(filter(None, [wording.spelled(attack), wording.spelled(target)]))
         for suffix, piece in pieces(len(chosen), MOST_RELEASES):
             title = f"{subject}: ROC on logarithmic axes{suffix}"
@@ -70,11 +67,10 @@ def _curves(release: ReleaseResult, attack: str, target: str) -> Curves:
 
 def _figure(title: str, scores: list[str], chosen: Chosen, name: str) -> Figure:
     rows = [
-        [label, score, words.measured(finding.value, finding.ci, finding.unit),
-         *(_read(finding, fpr) for fpr in MARKED)]
-        for _, label, curves in chosen
+        [one.name, score, wording.value(finding), *(_read(finding, fpr) for fpr in MARKED)]
+        for one, curves in chosen
         for score, finding in curves.items()
-    ]  # fmt: skip
+    ]
     values = "; ".join(f"{r[0]}, {r[1]}: AUC {r[2]}, TPR at 1 % FPR {r[3]}" for r in rows)
     heads = [f"TPR at {words.share(fpr)} FPR, read off the curve" for fpr in MARKED]
     left_out = len(scores) - MOST_SCORES
@@ -108,18 +104,17 @@ def _read(finding: FindingResult, fpr: float) -> str:
 
 
 def _paint(page: Canvas, scores: list[str], chosen: Chosen) -> None:
-    rocs = [f.roc for _, _, curves in chosen for f in curves.values() if f.roc]
+    rocs = [f.roc for _, curves in chosen for f in curves.values() if f.roc]
     low = 10.0 ** min(-3, math.floor(math.log10(max(_LEAST, min(map(_floor, rocs))))))
     scale = canvas.decades(low, 1.0, "rate")
     count = math.ceil(len(chosen) / COLUMNS)
     panels = page.subplots(count, COLUMNS, sharex=True, sharey=True, squeeze=False).flat
     entries: dict[str, Artist] = {}
-    for axes, (release, label, curves) in zip(panels, chosen, strict=False):
+    for axes, (one, curves) in zip(panels, chosen, strict=False):
         canvas.across(axes, scale)
         canvas.up(axes, scale)
-        axes.set_title(
-            wording.clip(label, 22), fontweight="normal" if release.reference else "bold"
-        )
+        weight = "normal" if one.release.reference else "bold"
+        axes.set_title(wording.clip(one.name, 22), fontweight=weight)
         axes.grid(visible=True)
         floor = min(_floor(f.roc or []) for f in curves.values())
         axes.axvspan(low, floor, color=svg.RULE, lw=0)

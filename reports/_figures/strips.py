@@ -22,17 +22,14 @@ def draw(strip: Strip) -> str:
         )
     if strip.undefended is not None:
         parts.append(_line(strip.undefended, 1, strip.undefended, svg.INK, 2, _HEIGHT - 1))
+    colour = svg.ALARM if strip.mark in verdicts.ALARMS else svg.ACCENT
     if not strip.mark:
         width = max(_x(strip.value) - _EDGE, 1.5)
-        parts.append(f'<rect x="{_EDGE}" y="5" width="{width:.1f}" height="8" '
-                     f'fill="{svg.ACCENT}"/>')  # fmt: skip
-    else:
-        colour = svg.ALARM if strip.mark in verdicts.ALARMS else svg.ACCENT
-        if strip.interval is not None:
-            low, high = strip.interval
-            parts.append(_line(low, middle, high, colour, 2))
-        parts.append(_mark(strip, colour))
-    body = "".join(parts)
+        parts.append(f'<rect x="{_EDGE}" y="5" width="{width:.1f}" height="8" fill="{colour}"/>')
+    elif strip.interval is not None:
+        low, high = strip.interval
+        parts.append(_line(low, middle, high, colour, 2))
+    body = "".join([*parts, _mark(strip, colour) if strip.mark else ""])
     return f'<svg xmlns="{svg.SVG}" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" fill="none">{body}</svg>'
 
 

@@ -74,8 +74,3 @@ def on_screen(svg: str) -> str:
     for colour, name in _VARIABLES.items():
         svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
     return svg.replace(f' xmlns="{SVG}"', "")
-
-
-def on_paper(svg: str) -> str:
-    """Style for PDF and image files: fixed colours and an embedded font."""
-    return svg.replace("<svg ", '<svg font-family="Libertinus Serif" ', 1)

@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from audit.results import words
+from audit.results import quoting, words
 from audit.results.schema import FindingResult, Measure, ReleaseResult
 from reports._content import wording
 from reports._content.figure import Figure
-from reports._content.summary import measurement, quoted
+from reports._content.releases import setting_labels
+from reports._content.summary import quoted
 from reports._content.table import Table
 from reports._figures import lines, sweep_claims
-from reports._figures.lines import Level, Plot, Point, Series
-from reports._figures.sweep_axes import Axis, epsilon_axes, labels, parameter_axes
+from reports._figures.lines import Plot, Point, Series
+from reports._figures.sweep_axes import Axis, epsilon_axes, parameter_axes
 
 UTILITY = (
     ("perplexity", "Perplexity on held-out text"),
@@ -32,11 +33,11 @@ Reader = Callable[[ReleaseResult], Measured | None]
 
 def figures(settings: Sequence[ReleaseResult]) -> list[Figure]:
     """Draw every figure that this sweep has data for."""
-    of_epsilon = epsilon_axes(settings)
+    of_epsilon = list(epsilon_axes(settings))
     axes = [*of_epsilon, *parameter_axes(settings)]
     leaks = _quoted(settings)
     measures = [(title, _use(metric)) for metric, title in UTILITY]
-    measures += [(measurement(f), _leak(f)) for f in leaks]
+    measures += [(wording.measurement(f), _leak(f)) for f in leaks]
     return [
         *(
             f
@@ -60,9 +61,7 @@ def _use(metric: str) -> Reader:
 
 def _leak(like: FindingResult) -> Reader:
     def read(release: ReleaseResult) -> FindingResult | None:
-        wanted = (like.attack, like.metric, like.unit)
-        alike = (f for f in release.findings if (f.attack, f.metric, f.unit) == wanted)
-        return next((f for f in alike if f.value is not None), None)
+        return next((f for f in quoting.alike(like, release) if f.value is not None), None)
 
     return read
 
@@ -71,8 +70,7 @@ def _quoted(settings: Sequence[ReleaseResult]) -> list[FindingResult]:
     """Choose one measure for each attack: the one that most settings are quoted by."""
     quotes: dict[str, list[FindingResult]] = {}
     for release in settings:
-        for place in () if release.reference else quoted(release):
-            finding = release.findings[place]
+        for finding in () if release.reference else quoted(release):
             if finding.value is not None:
                 quotes.setdefault(finding.attack, []).append(finding)
     return [
@@ -90,7 +88,7 @@ def _over(
         points = []
         for x, release in members:
             measured = read(release)
-            rows.append([label, words.number(x), _written(measured), _seeds(release)])
+            rows.append([label, words.number(x), wording.value(measured), _seeds(release)])
             if measured is not None and measured.value is not None:
                 points.append(Point(x, measured.value, measured.ci, hollow=_stronger(measured)))
                 units.append(measured.unit)
@@ -103,7 +101,8 @@ def _over(
     sentence = "; ".join(f"{row[0]} at {row[1]}: {row[2]}" for row in rows)
     table = Table(full, ["Setting", axis.name, f"{units[0]} [interval]", "Over"], rows)
     plot = Plot(series, levels, axis.name, units[0])
-    yield from lines.figures(plot, full, _hollow(plot) + OVER, sentence, table)
+    note = HOLLOW if plot.hollow else ""
+    yield from lines.figures(plot, full, note + OVER, sentence, table)
 
 
 def _stronger(measured: Measured) -> bool:
@@ -112,20 +111,20 @@ def _stronger(measured: Measured) -> bool:
 
 def _levels(
     axis: Axis, read: Reader, settings: Sequence[ReleaseResult]
-) -> tuple[list[Level], list[list[str]]]:
+) -> tuple[dict[str, float], list[list[str]]]:
     """Find what has no place on the axis: references, and defenses that promise no finite ε."""
     inside = {release.defense for _, release in axis.members}
-    levels, rows = [], []
-    seen = set(inside)
+    levels: dict[str, float] = {}
+    rows, seen = [], set(inside)
     for release in settings:
         if release.defense in seen or not _beside(release, inside):
             continue
         seen.add(release.defense)
         measured = read(release)
-        rows.append([release.defense, "—", _written(measured), _seeds(release)])
-        if measured is not None and measured.value is not None:
-            levels.append(Level(f"{release.defense}: {_written(measured)}", measured.value))
-    return levels[:4], rows
+        rows.append([release.defense, "—", wording.value(measured), _seeds(release)])
+        if measured is not None and measured.value is not None and len(levels) < 4:
+            levels[f"{release.defense}: {wording.value(measured)}"] = measured.value
+    return levels, rows
 
 
 def _beside(release: ReleaseResult, inside: set[str]) -> bool:
@@ -133,14 +132,7 @@ def _beside(release: ReleaseResult, inside: set[str]) -> bool:
     if release.reference:
         bare = release.defense.removesuffix("_unprotected")
         return bare == release.defense or bare in inside
-    epsilon = release.guarantee.epsilon
-    return epsilon is None or math.isinf(epsilon)
-
-
-def _written(measured: Measured | None) -> str:
-    if measured is None:
-        return "not measured"
-    return words.measured(measured.value, measured.ci, measured.unit)
+    return wording.finite(release.guarantee) is None
 
 
 def _seeds(release: ReleaseResult) -> str:
@@ -154,29 +146,26 @@ def _trade(like: FindingResult, settings: Sequence[ReleaseResult]) -> Iterator[F
     shown = [r for r in settings if not r.reference or r.defense in ("none", "public")]
     groups: dict[str, list[Point]] = {}
     rows = []
-    for release, label in zip(shown, labels(shown), strict=True):
+    for release, label in zip(shown, setting_labels(shown), strict=True):
         x, y = use(release), leak(release)
-        rows.append([label, _written(x), _written(y), wording.claim(release.guarantee)])
+        rows.append([label, wording.value(x), wording.value(y), wording.claim(release.guarantee)])
         if x is not None and y is not None and x.value is not None and y.value is not None:
             point = Point(x.value, y.value, y.ci, x.ci, _stronger(y))
             groups.setdefault(_kind_of(release), []).append(point)
     if not groups:
         return
     series = [Series(label, points, joined=False) for label, points in groups.items()]
-    title = f"{measurement(like)} over perplexity"
+    title = f"{wording.measurement(like)} over perplexity"
     sentence = "; ".join(f"{row[0]}: {row[2]} at perplexity {row[1]}" for row in rows)
-    plot = Plot(series, [], "perplexity", like.unit)
-    note = f"Further left is of more use, further from chance leaks more. {_hollow(plot)}{OVER}"
+    plot = Plot(series, {}, "perplexity", like.unit)
+    note = f"{HOLLOW if plot.hollow else ''}{OVER}"
+    note = f"Further left is of more use, further from chance leaks more. {note}"
     table = Table(title, ["Setting", "Perplexity", like.unit, "Claim"], rows)
     yield from lines.figures(plot, title, note, sentence, table)
 
 
-def _hollow(plot: Plot) -> str:
-    return HOLLOW if any(point.hollow for point in plot.points) else ""
-
-
 def _kind_of(release: ReleaseResult) -> str:
     claim = release.guarantee
-    if not claim.epsilon or math.isinf(claim.epsilon):
+    if not wording.finite(claim):
         return release.defense
     return f"{release.defense}, ε {wording.per_unit(claim.unit, claim.relation)}"

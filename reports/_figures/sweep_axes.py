@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from audit.results import words
 from audit.results.schema import ReleaseResult
 from reports._content import wording
+from reports._content.releases import setting_labels
 
 Member = tuple[float, ReleaseResult]  # a place on the axis, and what stands there
 
@@ -29,27 +29,24 @@ class Axis:
     @property
     def lines(self) -> list[tuple[str, list[Member]]]:
         """The members of each line, in the order of the axis; a line shares what is not swept."""
-        names = labels([release for _, release in self.members], self.parameter)
+        names = setting_labels([release for _, release in self.members], self.parameter)
         lines: dict[str, list[Member]] = {}
         for name, member in zip(names, self.members, strict=True):
             lines.setdefault(name, []).append(member)
         return [(name, sorted(line, key=lambda m: m[0])) for name, line in lines.items()]
 
 
-def epsilon_axes(settings: Sequence[ReleaseResult]) -> list[Axis]:
+def epsilon_axes(settings: Sequence[ReleaseResult]) -> Iterator[Axis]:
     """Make an axis for each kind of guarantee: kinds never share an axis."""
     kinds: dict[str, list[Member]] = {}
     for release in settings:
-        epsilon = release.guarantee.epsilon
-        if not release.reference and epsilon is not None and 0 < epsilon < math.inf:
+        epsilon = wording.finite(release.guarantee)
+        if not release.reference and epsilon:
             kinds.setdefault(kind(release), []).append((epsilon, release))
-    return [_epsilon_axis(scope, tuple(members)) for scope, members in kinds.items()]
-
-
-def _epsilon_axis(scope: str, members: tuple[Member, ...]) -> Axis:
-    claim = members[0][1].guarantee
-    name = f"ε claimed, nats {wording.per_unit(claim.unit, claim.relation)}"
-    return Axis(name, f"ε {scope}", "epsilon", members)
+    for scope, members in kinds.items():
+        claim = members[0][1].guarantee
+        name = f"ε claimed, nats {wording.per_unit(claim.unit, claim.relation)}"
+        yield Axis(name, f"ε {scope}", "epsilon", tuple(members))
 
 
 def kind(release: ReleaseResult) -> str:
@@ -80,23 +77,6 @@ def parameter_axes(settings: Sequence[ReleaseResult]) -> Iterator[Axis]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def labels(releases: Sequence[ReleaseResult], *without: str) -> list[str]:
-    """Name each setting by its defense and the parameters in which its settings differ.
-
-    without: parameters that are not named.
-    """
-    named = []
-    for release in releases:
-        alike = [other for other in releases if other.defense == release.defense]
-        parts = [
-            f"{'ε' if key == 'epsilon' else key} = {wording.setting(value)}"
-            for key, value in release.parameters.items()
-            if key not in without and len({repr(o.parameters.get(key)) for o in alike}) > 1
-        ]
-        named.append(wording.clip(" ".join([release.defense, ", ".join(parts)]).strip(), 60))
-    return named
 
 
 def identifier(*parts: str) -> str:

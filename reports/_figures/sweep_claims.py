@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from audit.core.terms import OnClaim, Unit
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, ReleaseResult
-from reports._content.claims import bounded
+from reports._content import wording
+from reports._content.claims import largest
 from reports._content.figure import Figure
-from reports._content.summary import at_least
+from reports._content.releases import setting_labels
 from reports._content.table import Table
 from reports._figures import budget, lines
 from reports._figures.budget import MOST_SESSIONS, Promise
 from reports._figures.lines import Plot, Point, Series
-from reports._figures.sweep_axes import Axis, identifier, kind, labels
+from reports._figures.sweep_axes import Axis, identifier, kind
 
 BELOW = (
     "A point below the line proves no safety; at 0 no bound was shown. Each point is the largest "
@@ -30,16 +31,16 @@ def bounds(axis: Axis) -> Iterator[Figure]:
     for label, members in axis.lines:
         points = []
         for x, release in members:
-            best = max(bounded(release), key=lambda pair: pair[1].value, default=None)
-            largest = "none above 0" if best is None else at_least(best[1])
+            best = largest(release)
+            bound = "none above 0" if best is None else wording.bound(best[1])
             refuted = any(f.claim == OnClaim.REFUTED for f in release.findings)
-            rows.append([label, words.number(x), largest, "yes" if refuted else "no"])
+            rows.append([label, words.number(x), bound, "yes" if refuted else "no"])
             alike = _testable(release) if best is None else _alike(release, *best)
             points.append(Point(x, 0.0 if best is None else best[1].value, hollow=not alike))
         series.append(Series(label, points))
     testable = any(_testable(release) for _, release in axis.members)
     title = f"Empirical ε over claimed {axis.title}"
-    plot = Plot(series, [], axis.name, "ε at least, nats, per user", forbidden=testable)
+    plot = Plot(series, {}, axis.name, "ε at least, nats, per user", forbidden=testable)
     note = "" if testable else "No bound here tests this kind of ε, so no region is forbidden. "
     sentence = "; ".join(f"{row[0]} claimed {row[1]}: {row[2]}" for row in rows)
     table = Table(title, ["Setting", "ε claimed", "Largest bound", "Refuted"], rows)
@@ -61,7 +62,7 @@ def _alike(release: ReleaseResult, finding: FindingResult, bound: EpsilonLower) 
 def budgets(settings: Sequence[ReleaseResult]) -> Iterator[Figure]:
     """Plot ε spent over queries: for each setting the session that spent most, over all seeds."""
     spending: dict[tuple[str, str], list[tuple[str, ReleaseResult]]] = {}
-    for release, label in zip(settings, labels(settings), strict=True):
+    for release, label in zip(settings, setting_labels(settings), strict=True):
         if not release.reference and any(s.spent_curve for s in release.sessions):
             key = release.defense, kind(release)
             spending.setdefault(key, []).append((label, release))

@@ -22,7 +22,7 @@ from audit.results import badge, quoting
 from audit.results.badge import Badge
 from audit.results.schema import ReleaseResult, Results
 from reports._content import verdicts, wording
-from reports._content.page import inert, labels
+from reports._content.releases import inert, named
 
 _LONGEST = 250  # of a name or a value, in all versions of MLflow
 _EXPERIMENT = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"}
@@ -55,9 +55,9 @@ def log(results: Results, folder: Path, target: str) -> None:
             mlflow.log_metrics(dict(_overall(clean)))
             for path in filter(Path.is_file, (folder / name for name in _ARTIFACTS)):
                 mlflow.log_artifact(str(path))
-            for release, label in zip(clean.releases, labels(clean.releases), strict=True):
-                with mlflow.start_run(run_name=_text(label), nested=True):
-                    _log_release(mlflow, clean, release)
+            for one in named(clean.releases):
+                with mlflow.start_run(run_name=_text(one.name), nested=True):
+                    _log_release(mlflow, clean, one.release)
     except Exception as error:  # a server, or the library, may raise anything
         why = without_passwords(first_line(error))
         lacks = isinstance(error, ImportError) or "unsupported URI" in why

@@ -18,7 +18,7 @@ from audit.results import quoting
 from audit.results.schema import FindingResult, ReleaseResult, Results, to_json
 from reports import Format, Report
 from reports._content import wording
-from reports._content.page import labels
+from reports._content.releases import labels
 
 FILENAME = "model.cdx.json"
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audit.core.digest import sha256_of
+from audit.core.digest import sha256_of, sha256_of_file
 from audit.core.terms import Leaked, OnClaim
 from audit.core.visible import visible
 from audit.gate import baseline, policy
@@ -132,7 +132,7 @@ def _written(report: Report) -> dict[str, Any]:
     """Describe results.json: the file that is there, else what would be written."""
     path = report.folder / "results.json"
     if path.is_file():
-        return _described(path.name, "sha256", digests.of_file(path))
+        return _described(path.name, "sha256", sha256_of_file(path))
     text = to_json(report.stored).encode(errors="backslashreplace")
     return _described(path.name, "sha256", sha256_of(text))
 
@@ -142,11 +142,11 @@ def _configuration(report: Report) -> Iterator[dict[str, Any]]:
     rules = report.policy or Path(policy.FILENAME)
     accepted = report.baseline or Path(baseline.FILENAME)
     if rules.is_file():
-        yield _described(rules.name, "sha256", digests.of_file(rules))
+        yield _described(rules.name, "sha256", sha256_of_file(rules))
     else:
         yield _described("default policy", "sha256", _default_policy())
     if accepted.is_file():
-        yield _described(accepted.name, "sha256", digests.of_file(accepted))
+        yield _described(accepted.name, "sha256", sha256_of_file(accepted))
     yield from _planned("plan", {"name": "plan", "sha256": report.stored.plan.get("hash")})
 
 

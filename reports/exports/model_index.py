@@ -17,7 +17,7 @@ from audit.results import quoting
 from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
 from reports import Format, Report
 from reports._content import wording
-from reports._content.page import labels
+from reports._content.releases import labels
 
 FILENAME = "model-index.md"
 _WIDEST = 1_000_000  # no text is folded: a line of its own could begin with ---

@@ -1,14 +1,13 @@
 import math
 import time
 
-import dp_accounting
 import pytest
-from dp_accounting import pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, least_noise
 from audit.core.errors import UsageError
+from tests.accounting.test_pld import RELATIONS, of_the_library
 
 
 def calibrated(target, delta, q, count, relation, fixed=(), records=1):
@@ -38,18 +37,6 @@ def test_the_target_is_kept_and_with_less_noise_missed(target, delta, q, count, 
 
 
 LONG = pytest.mark.calibration
-RELATIONS = {
-    "add_or_remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-    "replace": dp_accounting.NeighboringRelation.REPLACE_ONE,
-}
-
-
-def of_the_library(sigma, delta, q, count, relation, interval):
-    accountant = pld.PLDAccountant(RELATIONS[relation], interval)
-    accountant.compose(
-        dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma)), count
-    )
-    return accountant.get_epsilon(delta)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +52,10 @@ def of_the_library(sigma, delta, q, count, relation, interval):
 )
 def test_the_noise_is_what_the_library_asks_for(target, delta, q, count, relation, interval):
     found = calibrated(target, delta, q, count, relation)
-    met = [
-        of_the_library(noise * found, delta, q, count, relation, interval) <= target
-        for noise in (0.998, 1.002)
-    ]
+    mechanisms = (
+        Mechanism((Gaussians(noise * found, count, q),), relation) for noise in (0.998, 1.002)
+    )
+    met = [of_the_library(one, interval, [delta])[0] <= target for one in mechanisms]
     assert met == [False, True]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -18,8 +17,9 @@ from attacks.texts.alignment import BETWEEN, as_characters, edits, longest_run
 from audit.contract import toys
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Scores, Successes
-from audit.core.language_model import OpenSession
+from audit.core.predictor import Answer
 from audit.core.secret import Secret, digits
+from tests.attacks.scripted import Published
 
 TOKENS = st.lists(st.integers(0, 3), max_size=9)
 
@@ -70,17 +70,6 @@ def test_every_token_is_a_character_of_its_own(token: int) -> None:
     assert alone != "\n"
 
 
-@dataclass(frozen=True)
-class Published:
-    """A session whose model stands for published texts; nothing may be asked of it."""
-
-    texts: tuple[str, ...]
-    tokenizer: toys.CharacterTokenizer = field(default_factory=toys.CharacterTokenizer)
-    access = readable = 3
-    max_length = 64
-    remaining = None
-
-
 class Bytes(toys.CharacterTokenizer):
     """Encodes line breaks, too."""
 
@@ -99,16 +88,22 @@ def code(value: str, slot: int = 0, owner: str = "ann") -> Secret:
     return Secret("code", "mycodeis#", value, "", digits(len(value)), 1, owner, slot)
 
 
-def of(evidence: list[Evidence], kind: type[Evidence]) -> Evidence:
+def of(evidence: list[Evidence], kind: type[Evidence]) -> Any:
     (one,) = [e for e in evidence if isinstance(e, kind)]
+    assert one.access == toys.Access.GENERATE
     return one
+
+
+def scored(secrets: list[Secret], *texts: str) -> list[float]:
+    """How near each value is to a part of a text."""
+    values: list[float] = of(attacked(Copies(), secrets, *texts), Scores).values.tolist()
+    return values
 
 
 def test_a_code_after_its_words_is_a_guess_and_a_longer_number_is_another() -> None:
     secrets = [code("123"), code("456", 1)]
     texts = ("hello#mycodeis#123", "mycodeis#1234", "mycodeis#456#mycodeis#123", "123#456")
     hits = of(attacked(Copies(), secrets, *texts), Hits)
-    assert isinstance(hits, Hits)
     assert hits.found.tolist() == [0, -1, 1]  # of a text that states two, the first
     assert sorted(hits.repeats) == [1, 1, 1]
 
@@ -117,7 +112,6 @@ def test_what_several_texts_state_alike_is_one_value_with_its_repeats() -> None:
     """The test of hits counts it as one coincidence."""
     texts = ("mycodeis#123", "mycodeis#77", "so#mycodeis#123", "mycodeis#123")
     hits = of(attacked(Copies(), [code("123"), code("456", 1)], *texts), Hits)
-    assert isinstance(hits, Hits)
     assert hits.found.tolist() == [0, -1, 0, 0]
     assert sorted(hits.repeats) == [1, 3]
 
@@ -128,23 +122,13 @@ def test_signs_in_the_words_stand_for_themselves() -> None:
         session: Any = Published((text,), Bytes())
         known = toys.knowledge(0, [secret], False)
         hits = of(list(Copies().run(session, [secret], known)), Hits)
-        assert isinstance(hits, Hits)
         assert hits.found.tolist() == found
-
-
-def test_all_of_it_is_read_from_texts() -> None:
-    secrets = [code("123"), Secret("record", "", "abcdef", "", None, 1, "ann", 0)]
-    evidence = [*attacked(Copies(), secrets, "abc"), *attacked(NGram(), secrets, "abc")]
-    assert len(evidence) == 7
-    assert all(one.access == toys.Access.GENERATE for one in evidence)
 
 
 def test_the_words_before_a_name_that_was_not_drawn_do_not_count() -> None:
     """They are text of the owner's, and a name may stand anywhere."""
     name = Secret("name", "regardsfrom", "annlee", "", None, 1, "ann", 0)
-    scores = of(attacked(Copies(), [name], "thisisannlee"), Scores)
-    assert isinstance(scores, Scores)
-    assert scores.values.tolist() == [0.0]
+    assert scored([name], "thisisannlee") == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +137,6 @@ def test_the_words_before_a_name_that_was_not_drawn_do_not_count() -> None:
 )
 def test_a_copy_is_whole_words_only(text: str, copied: float) -> None:
     won = of(attacked(Copies(), [code("123")], text), Successes)
-    assert isinstance(won, Successes)
     assert won.won.tolist() == [copied]
 
 
@@ -161,7 +144,6 @@ def test_a_copy_across_two_texts_is_none() -> None:
     record = Secret("record", "", "abcdef", "", None, 1, "ann", 0)
     evidence = attacked(Copies(), [record], "xxabc", "defxx")
     run, won = of(evidence, Scores), of(evidence, Successes)
-    assert isinstance(run, Scores) and isinstance(won, Successes)
     assert run.values.tolist() == [3.0]
     assert won.won.tolist() == [0.0]
 
@@ -175,15 +157,7 @@ def test_a_record_of_two_lines_is_no_copy_of_two_texts(
     record = Secret("record", "", "abc\ndef", "", None, 1, "ann", 0)
     session: Any = Published(texts, Bytes())
     won = of(list(Copies().run(session, [record], toys.knowledge(0, [record], False))), Successes)
-    assert isinstance(won, Successes)
     assert won.won.tolist() == [copied]
-
-
-def test_near_copies_score_by_edits_of_words_and_value() -> None:
-    secrets = [code("123"), code("129"), code("789")]
-    scores = of(attacked(Copies(), secrets, "so#mycodeis#128#"), Scores)
-    assert isinstance(scores, Scores)
-    assert scores.values.tolist() == [-1.0, -1.0, -3.0]
 
 
 @pytest.mark.parametrize(
@@ -200,15 +174,13 @@ def test_near_copies_score_by_edits_of_words_and_value() -> None:
 )
 @pytest.mark.parametrize("words", ["mycodeis#", "My CODE is: "])
 def test_separators_case_and_scripts_of_digits_hide_no_copy(words: str, written: str) -> None:
-    scores = of(attacked(Copies(), [code("123"), code("987", 1)], words + written), Scores)
-    assert isinstance(scores, Scores)
-    assert scores.values.tolist() == [0.0, -3.0]
+    assert scored([code("123"), code("987", 1)], words + written) == [0.0, -3.0]
 
 
-def test_a_near_copy_across_two_texts_is_none() -> None:
-    scores = of(attacked(Copies(), [code("123456")], "mycodeis#123", "456"), Scores)
-    assert isinstance(scores, Scores)
-    assert scores.values.tolist() == [-3.0]
+def test_near_copies_score_by_edits_of_words_and_value_in_one_text() -> None:
+    secrets = [code("123"), code("129"), code("789")]
+    assert scored(secrets, "so#mycodeis#128#") == [-1.0, -1.0, -3.0]
+    assert scored([code("123456")], "mycodeis#123", "456") == [-3.0]
 
 
 def test_no_texts_means_not_measured_and_never_zero() -> None:
@@ -222,12 +194,6 @@ def test_no_texts_means_not_measured_and_never_zero() -> None:
         else:
             values = one.won if isinstance(one, Successes) else one.values  # type: ignore[attr-defined]
             assert np.isnan(values).all()
-
-
-def test_published_texts_are_read_and_nothing_is_asked() -> None:
-    texts = ("mycodeis#123",)
-    assert attacked(Copies(), [code("123")], *texts)  # the session has no method to be asked with
-    assert attacked(NGram(), [code("123")], *texts)
 
 
 def test_ngrams_have_the_closed_form_of_their_counts() -> None:
@@ -259,67 +225,52 @@ def test_what_the_texts_echo_in_pieces_scores_above_what_they_do_not() -> None:
     secrets = [code("1234"), code("9876", 1)]
     for public in (False, True):
         scores = of(attacked(NGram(), secrets, "a12b", "b23c", "c34a", public=public), Scores)
-        assert isinstance(scores, Scores)
         assert scores.values[0] > scores.values[1] + 1
+
+
+class Writes:
+    """A public model that writes one text, whatever it is asked, and notes how much."""
+
+    tokenizer, max_length = toys.CharacterTokenizer(), 64
+
+    def __init__(self, text: str) -> None:
+        self.tokens, self.asked = self.tokenizer.encode(text), list[int]()
+
+    def generate(self, prompts: list[list[int]], length: int) -> list[Answer]:
+        self.asked.append(max(map(len, prompts)) + length)
+        tokens, nothing = tuple(self.tokens[:length]), np.zeros(0)
+        return [Answer(tokens, nothing, nothing > 0, length) for _ in prompts]
+
+
+def beside(public: Writes, secrets: list[Secret], *texts: str) -> list[float]:
+    known = Knowledge(public, (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
+    (one,) = NGram().run(Published(texts), secrets, known)  # type: ignore[arg-type]
+    assert isinstance(one, Scores)
+    values: list[float] = one.values.tolist()
+    return values
 
 
 def test_the_public_models_own_habits_are_taken_off() -> None:
     """A value that the public model writes by itself gains nothing from texts that do so, too."""
-    secrets = [code("1212"), code("7878", 1)]
-    habit = tuple("mycodeis#1212" for _ in range(20))
-
-    class Habitual:
-        tokenizer, max_length = toys.CharacterTokenizer(), 64
-
-        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
-            tokens = tuple(self.tokenizer.encode(habit[0]))[:length]
-            return [type("A", (), {"tokens": tokens})() for _ in prompts]
-
-    known = Knowledge(Habitual(), (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
+    secrets, habit = [code("1212"), code("7878", 1)], ("mycodeis#1212",) * 20
     (alone,) = attacked(NGram(), secrets, *habit)
-    (beside,) = NGram().run(Published(habit), secrets, known)  # type: ignore[arg-type]
-    assert isinstance(alone, Scores) and isinstance(beside, Scores)
-    assert alone.values[0] > alone.values[1] + 5
-    assert beside.values == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert isinstance(alone, Scores) and alone.values[0] > alone.values[1] + 5
+    assert beside(Writes(habit[0]), secrets, *habit) == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
-def test_what_the_public_model_says_after_its_stop_token_is_no_text() -> None:
-    class Ends:
-        tokenizer, max_length = toys.CharacterTokenizer(), 64
-
-        def __init__(self, after: str) -> None:
-            self.after = after
-
-        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
-            encode, stop = self.tokenizer.encode, self.tokenizer.stop
-            tokens = (*encode("hi"), stop, *encode(self.after))
-            return [type("A", (), {"tokens": tokens})() for _ in prompts]
-
-    def scores(after: str) -> list[float]:
-        known = Knowledge(Ends(after), (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
-        (one,) = NGram().run(Published(("mycodeis#9",)), [code("123")], known)  # type: ignore[arg-type]
-        assert isinstance(one, Scores)
-        values: list[float] = one.values.tolist()
-        return values
-
-    assert scores("mycodeis#123") == scores("mmmmmmmmmmmm")
+def test_the_public_model_is_read_up_to_its_stop_token() -> None:
+    one, other = (
+        beside(Writes(f"hi^{after}"), [code("123")], "mycodeis#9") for after in ("123", "mmm")
+    )
+    assert one == other
 
 
 def test_the_public_model_is_asked_for_no_more_than_it_writes() -> None:
     """Texts of others may be longer than the model that they are compared with can read."""
-    asked = []
-
-    class Short:
-        tokenizer, max_length = toys.CharacterTokenizer(), 64
-
-        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
-            asked.append(max(map(len, prompts)) + length)
-            return [type("A", (), {"tokens": (1,) * length})() for _ in prompts]
-
-    known = Knowledge(Short(), (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
+    public = Writes("a" * 64)
     for longest in (20, 500):
-        NGram().run(Published(("a" * longest,)), [code("123")], known)  # type: ignore[arg-type]
-    assert asked == [21, 64]
+        beside(public, [code("123")], "a" * longest)
+    assert public.asked == [21, 64]
 
 
 def test_what_the_public_model_writes_after_stop_is_no_text_of_the_release() -> None:
@@ -332,12 +283,4 @@ def test_what_the_public_model_writes_after_stop_is_no_text_of_the_release() -> 
 
     session: Any = Stops()
     hits = of(list(Copies().run(session, [code("123")], toys.knowledge(0, [], False))), Hits)
-    assert isinstance(hits, Hits)
     assert hits.found.tolist() == [0]
-
-
-def test_sampling_stops_where_the_budget_does() -> None:
-    session = toys.session(toys.Access.GENERATE, toys.Access.GENERATE, 100)
-    Copies(texts=10, length=30).run(session, [code("123")], toys.knowledge(0, [], False))
-    assert session.queries == 90
-    assert isinstance(session.inner, OpenSession)

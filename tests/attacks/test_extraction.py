@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from attacks.extraction import Extraction
+from audit.contract.toys import Bigram, CharacterTokenizer
 from audit.core.attack import Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
@@ -19,96 +21,24 @@ from audit.core.predictor import Access, Answer, Given
 from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, measurements_of
 from audit.measure.samples import Counted
+from tests.attacks.scripted import Scripted, says
+from tests.refusals import refusals
 
 ALPHABET = "^0123456789#ab ."
+CHARACTERS = CharacterTokenizer(ALPHABET)
 
 
-@dataclass(frozen=True)
-class Characters:
-    """One token a character."""
-
-    start: int = 0
-    stop: int = 0
-
-    def encode(self, text: str) -> list[int]:
-        return [ALPHABET.index(character) for character in text]
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(ALPHABET[token] for token in tokens)
-
-
-@dataclass
-class Scripted:
-    """Says what it is told, whatever it is asked: says(prompt, generation number) -> text.
-
-    budget: queries before it raises; None: no end. stops: tokens it answers before STOP.
-    """
-
-    says: Callable[[str, int], str]
-    budget: int | None = None
-    stops: float = float("inf")
-    asked: list[str] = field(default_factory=list)
-    lengths: set[int] = field(default_factory=set)
-    scored: list[tuple[str, str]] = field(default_factory=list)
-    queries: int = 0
-    tokenizer: Characters = field(default_factory=Characters)
-    access: Access = Access.DISTRIBUTION
-    readable: Access = Access.DISTRIBUTION
-    max_length: int = 64
-
-    @property
-    def remaining(self) -> int | None:
-        return None if self.budget is None else self.budget - self.queries
-
-    def generate(self, prompts: Sequence[Sequence[int]], length: int) -> list[Answer]:
-        answers = []
-        for prompt in prompts:
-            assert prompt[0] == self.tokenizer.start
-            text = self.tokenizer.decode(prompt[1:])
-            tokens = self.tokenizer.encode(self.says(text, len(self.asked)))
-            self.asked.append(text)
-            self.lengths.add(length)
-            answers.append(self._answer(tokens, length))
-        return answers
-
-    def score(
-        self,
-        prefixes: Sequence[Sequence[int]],
-        continuations: Sequence[Sequence[int]],
-        moments: bool = False,
-    ) -> list[Answer]:
-        for head, tail in zip(prefixes, continuations, strict=True):
-            decode = self.tokenizer.decode
-            self.scored.append((decode(head[1:]), decode(tail)))
-        return [self._answer(tail, len(tail)) for tail in continuations]
-
-    def distribution(
-        self, contexts: Sequence[Sequence[int]], choices: Sequence[int]
-    ) -> tuple[np.ndarray, int]:
-        even = np.full((len(contexts), len(choices)), -np.log(len(choices)))
-        return even, self._asked(len(contexts))
-
-    def _asked(self, length: int) -> int:
-        answered = int(min(max(self.stops - self.queries, 0), length))
-        self.queries += length
-        assert self.budget is None or self.queries <= self.budget, "asked beyond its budget"
-        return answered
-
-    def _answer(self, tokens: Sequence[int], length: int) -> Answer:
-        answered = self._asked(length)
-        probs = np.full(len(tokens), -1.0)
-        return Answer(tuple(tokens), probs, np.ones(len(tokens), dtype=bool), answered)
+def of_weights(weights: np.ndarray) -> Bigram:
+    """A model of one row of weights for each last token."""
+    with np.errstate(divide="ignore"):
+        return Bigram(np.log(weights / weights.sum(axis=1, keepdims=True)), CHARACTERS)
 
 
 def code(value: str, prefix: str = "#", owner: str = "u0", slot: int = 0) -> Secret:
     return Secret("code", prefix, value, ".", digits(len(value)), 4, owner, slot)
 
 
-def says(*texts: str) -> Scripted:
-    """A release that says these texts, in turn and over again."""
-    return Scripted(lambda prompt, i: texts[i % len(texts)])
-
-
+scripted, told = partial(Scripted, tokenizer=CHARACTERS), partial(says, tokenizer=CHARACTERS)
 FIVE = (code("01234"), code("99999"), code("40718"))
 NOTHING: Any = Knowledge(None, (), (), (), None)  # type: ignore[arg-type]
 
@@ -132,7 +62,9 @@ def read(release: Any, secrets: Sequence[Secret], **parameters: Any) -> Likeliho
 
 
 def test_a_release_that_always_gives_one_code_is_hit_every_time() -> None:
-    hits = generated(says("40718"), FIVE, generations=30)
+    release = told("40718")
+    hits = generated(release, (*FIVE, code("7")), generations=30)
+    assert release.lengths == {5}  # enough for the longest code
     assert hits.found.tolist() == [2] * 30
     assert hits.repeats == (30,)
     assert hits.texts == ("40718",) * 30
@@ -140,7 +72,7 @@ def test_a_release_that_always_gives_one_code_is_hit_every_time() -> None:
 
 
 def test_generations_are_counted_one_by_one_and_distinct_ones_once() -> None:
-    hits = generated(says("01234", "11111", "99999", "01234"), FIVE, generations=8)
+    hits = generated(told("01234", "11111", "99999", "01234"), FIVE, generations=8)
     assert hits.found.tolist() == [0, -1, 1, 0] * 2
     assert sorted(hits.repeats) == [2, 2, 4]
 
@@ -164,106 +96,38 @@ def test_generations_are_counted_one_by_one_and_distinct_ones_once() -> None:
     ],
 )
 def test_a_hit_is_the_whole_run_of_digits_a_generation_opens_with(text: str, found: int) -> None:
-    hits = generated(says(text), (code("123"), code("12340")), generations=1)
+    hits = generated(told(text), (code("123"), code("12340")), generations=1)
     assert hits.found.tolist() == [found]
-
-
-def test_enough_tokens_are_asked_for_the_longest_code() -> None:
-    release = says("123")
-    attacked(release, (code("123"), code("12340")), generations=4)
-    assert release.lengths == {5}
 
 
 def test_a_code_after_another_prompt_is_no_hit() -> None:
     secrets = (code("01234", prefix="#"), code("99999", prefix="a#"))
-    release = Scripted(lambda prompt, i: {"#": "99999", "a#": "99999"}[prompt])
+    release = scripted(lambda prompt, i: {"#": "99999", "a#": "99999"}[prompt])
     hits = generated(release, secrets, generations=6)
     assert release.asked == ["#", "a#"] * 3  # generations are shared among the prompts
     assert hits.found.tolist() == [-1, 1] * 3
 
 
-@dataclass(frozen=True)
-class Table:
-    """A language model of one row for each last token: log_table[last, next], nats."""
-
-    log_table: np.ndarray
-    tokenizer: Characters = Characters()
-    max_length: int = 64
-
-    @property
-    def vocabulary(self) -> int:
-        return len(self.log_table)
-
-    def cursor(self, prompts: Sequence[Sequence[int]]) -> Any:
-        return Reading(self, [prompt[-1] for prompt in prompts])
-
-    def log_pmfs(self, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Any:
-        import torch
-
-        last = [t for text, start in zip(texts, starts, strict=True) for t in text[start - 1 : -1]]
-        return torch.tensor(self.log_table[last])
-
-
-@dataclass
-class Reading:
-    model: Table
-    last: list[int]
-
-    def log_pmf(self) -> Any:
-        import torch
-
-        return torch.tensor(self.model.log_table[self.last])
-
-    def append(self, tokens: Any) -> None:
-        self.last = tokens.tolist()
-
-
-def markov(seed: int | None) -> Table:
+def markov(seed: int | None) -> Bigram:
     """Digits only; uniform for seed None, else a random chain."""
     size = len(ALPHABET)
     weights = np.zeros((size, size))
-    drawn = np.ones((size, 10)) if seed is None else np.random.default_rng(seed).random((size, 10))
-    weights[:, 1:11] = drawn
-    with np.errstate(divide="ignore"):
-        return Table(np.log(weights / weights.sum(axis=1, keepdims=True)))
+    weights[:, 1:11] = 1.0 if seed is None else np.random.default_rng(seed).random((size, 10))
+    return of_weights(weights)
 
 
-def test_uniform_digits_hit_as_often_as_chance() -> None:
-    """Half of all two-digit codes, 2,000 generations: Bin(2000, ½), and all 100 are seen."""
-    secrets = tuple(code(f"{n:02}") for n in range(50))
-    session = OpenSession(markov(None), np.random.default_rng(0))
-    hits = generated(session, secrets, generations=2000)
-    assert abs(int((hits.found >= 0).sum()) - 1000) < 4 * np.sqrt(2000 / 4)
-    assert len(hits.repeats) == 100  # one is missed with probability 100 · 0.99^2000 < 1e-6
-    assert sum(hits.repeats) == 2000
-    named = hits.found >= 0
-    assert all(int(t) == f for t, f in zip(hits.texts, hits.found, strict=True) if int(t) < 50)
-    assert [int(t) < 50 for t in hits.texts] == named.tolist()
-
-
-def test_a_release_that_leaks_with_probability_p_is_hit_with_probability_p() -> None:
-    coins = np.random.default_rng(1).random(3000) < 0.2
-    release = Scripted(lambda prompt, i: "40718" if coins[i] else "00000")
-    hits = generated(release, FIVE, generations=3000)
-    assert (hits.found == 2).tolist() == coins.tolist()
+def along(model: Bigram, secret: Secret) -> float:
+    """The log-probability of a value after its words, from the table alone."""
+    path = model.tokenizer.encode(secret.prefix[-1:] + secret.value)
+    return float(sum(model.log_table[a, b] for a, b in itertools.pairwise(path)))
 
 
 def test_likelihoods_are_the_exact_log_probability_of_the_whole_code() -> None:
     model = markov(3)
     secrets = (*FIVE, code("7"), code("123", prefix="a#"))
     found = read(OpenSession(model, np.random.default_rng(0)), secrets, generations=1)
-    expected = []
-    for secret in secrets:
-        tokens = model.tokenizer.encode("#" + secret.value)
-        steps = itertools.pairwise(tokens)
-        expected.append(sum(model.log_table[a, b] for a, b in steps))
-    np.testing.assert_allclose(found.log_probs, expected)
+    np.testing.assert_allclose(found.log_probs, [along(model, secret) for secret in secrets])
     assert found.access is Access.SCORE
-
-
-def test_a_uniform_release_gives_every_code_ten_to_the_minus_length() -> None:
-    found = read(OpenSession(markov(None), np.random.default_rng(0)), FIVE, generations=1)
-    np.testing.assert_allclose(np.exp(found.log_probs), 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +145,7 @@ def test_a_uniform_release_gives_every_code_ten_to_the_minus_length() -> None:
 def test_an_attack_asks_what_its_budget_allows_generations_first(
     budget: int | None, generations: int, made: int, known: int
 ) -> None:
-    release = Scripted(lambda prompt, i: "40718", budget=budget)
+    release = scripted(lambda prompt, i: "40718", budget=budget)
     hits, likelihoods = attacked(release, FIVE, generations=generations)
     assert isinstance(hits, Hits) and isinstance(likelihoods, Likelihoods)
     assert hits.found.tolist() == [2] * made
@@ -293,7 +157,7 @@ def test_an_attack_asks_what_its_budget_allows_generations_first(
 @pytest.mark.parametrize(("stops", "kept"), [(0, 0), (14, 2), (15, 3), (16, 3), (99, 6)])
 def test_what_comes_after_stop_does_not_count(stops: int, kept: int) -> None:
     """The third generation is cut at 14 answered tokens: its code may be the public model's."""
-    release = Scripted(lambda prompt, i: "40718", stops=stops)
+    release = scripted(lambda prompt, i: "40718", stops=stops)
     hits, likelihoods = attacked(release, FIVE, generations=6)
     assert isinstance(hits, Hits) and isinstance(likelihoods, Likelihoods)
     assert hits.found.tolist() == [2] * kept
@@ -303,40 +167,12 @@ def test_what_comes_after_stop_does_not_count(stops: int, kept: int) -> None:
     assert hits.whole == (kept == 6)
 
 
-def test_evidence_follows_the_secrets_into_any_order() -> None:
-    """Nothing but the list itself places a secret: no owner, no slot, no number of copies."""
-    model = markov(5)
-    values = ["01", "23", "45", "67", "89", "02"]
-    secrets = [code(v, owner=f"u{i // 2}", slot=i % 2) for i, v in enumerate(values)]
-    order = [3, 0, 5, 1, 4, 2]
-    shuffled = [secrets[i] for i in order]
-    runs = []
-    for some in (secrets, shuffled):
-        session = OpenSession(model, np.random.default_rng(2))
-        runs.append(Extraction(generations=400, searched=100).run(session, some, NOTHING))
-    (hits, likelihoods, searched), (hits_2, likelihoods_2, searched_2) = runs
-    assert isinstance(hits, Hits) and isinstance(hits_2, Hits)
-    assert hits.texts == hits_2.texts
-    for first, second in ((hits, hits_2), (searched, searched_2)):
-        assert isinstance(first, Hits) and isinstance(second, Hits)
-        back = [order[i] if i >= 0 else -1 for i in second.found]
-        assert back == first.found.tolist()
-        assert len(set(back)) > 3
-    assert isinstance(likelihoods, Likelihoods) and isinstance(likelihoods_2, Likelihoods)
-    np.testing.assert_allclose(likelihoods_2.log_probs, likelihoods.log_probs[order])
-
-
-def test_no_generation_at_all_is_refused() -> None:
-    with pytest.raises(UsageError, match="generations"):
-        Extraction(generations=0)
-
-
 def test_a_code_the_tokenizer_cannot_express_is_refused() -> None:
-    class Merging(Characters):
+    class Merging(CharacterTokenizer):
         def encode(self, text: str) -> list[int]:
             return [ALPHABET.index(c) for c in text.replace("#0", "a")]
 
-    release = Scripted(lambda prompt, i: "", tokenizer=Merging())
+    release = scripted(lambda prompt, i: "", tokenizer=Merging(ALPHABET))
     with pytest.raises(UsageError, match="tokenizer"):
         attacked(release, FIVE, generations=1)
 
@@ -345,7 +181,7 @@ def test_a_planted_code_that_a_twin_happens_to_share_is_still_found() -> None:
     """Values are drawn with replacement: whoever comes later in the list must not take the hit."""
     secrets = (code("12", owner="ann"), code("12", owner="cat"))
     coins = Coins({"ann": True, "cat": False}, {"ann": 0, "cat": 0})
-    evidence = attacked(says("12"), secrets, generations=10)
+    evidence = attacked(told("12"), secrets, generations=10)
     case = Case("extraction", secrets, coins, 0.0, 0, Access.DISTRIBUTION, tests=2)
     rate, recall, *_ = measurements_of(evidence, case)
     assert (rate.k, recall.k) == (10, 1)
@@ -354,7 +190,7 @@ def test_a_planted_code_that_a_twin_happens_to_share_is_still_found() -> None:
 # --- the most likely codes
 
 
-def open_(model: Table) -> OpenSession:
+def open_(model: Bigram) -> OpenSession:
     return OpenSession(model, np.random.default_rng(0))
 
 
@@ -368,14 +204,9 @@ def all_codes(length: int, prefix: str = "#") -> tuple[Secret, ...]:
     return tuple(code(f"{n:0{length}}", prefix) for n in range(10**length))
 
 
-def by_probability(model: Table, secrets: Sequence[Secret]) -> list[int]:
+def by_probability(model: Bigram, secrets: Sequence[Secret]) -> list[int]:
     """Places of the secrets, the most likely first, from the table alone."""
-    log_probs = []
-    for secret in secrets:
-        tokens = model.tokenizer.encode(secret.prefix + secret.value)
-        steps = itertools.pairwise(tokens[len(secret.prefix) - 1 :])
-        log_probs.append(sum(model.log_table[a, b] for a, b in steps))
-    return np.argsort(-np.array(log_probs)).tolist()
+    return np.argsort([-along(model, secret) for secret in secrets]).tolist()
 
 
 @pytest.mark.parametrize("search", ["best_first", "beam"])
@@ -398,15 +229,14 @@ def test_values_that_are_nobodys_are_tried_as_well() -> None:
     assert found.found.tolist() == [i // 5 if i % 5 == 0 else -1 for i in range(50)]
 
 
-def two_ways() -> Table:
+def two_ways() -> Bigram:
     """After #: 1 (0.6) and then any digit, or 2 (0.4) and then 7 for certain."""
     weights = np.zeros((len(ALPHABET), len(ALPHABET)))
     weights[:, 1:11] = 0.1
     hashed, one, two, seven = (ALPHABET.index(c) for c in "#127")
     weights[hashed], weights[two] = 0.0, 0.0
     weights[hashed, one], weights[hashed, two], weights[two, seven] = 0.6, 0.4, 1.0
-    with np.errstate(divide="ignore"):
-        return Table(np.log(weights))
+    return of_weights(weights)
 
 
 @pytest.mark.parametrize(("search", "found"), [("best_first", [27]), ("beam", [10])])
@@ -430,39 +260,13 @@ def test_prompts_share_what_is_searched_for() -> None:
     assert found == [*best, *(100 + i for i in best)]
 
 
-def test_a_search_asks_no_more_than_is_left() -> None:
-    """28 queries: 3 generations, 2 codes read, 3 prefixes: too few for anything."""
-    release = Scripted(lambda prompt, i: "40718", budget=28)
-    found = attacked(release, FIVE, generations=3, searched=10)
-    assert len(found) == 3 and release.queries <= 28
-    assert isinstance(found[2], Hits) and len(found[2].found) == 0
-
-
 @pytest.mark.parametrize("search", ["best_first", "beam"])
 def test_prefixes_opened_after_stop_give_no_code(search: str) -> None:
-    release = Scripted(lambda prompt, i: "40718", stops=5 + 15 + 3)
+    release = scripted(lambda prompt, i: "40718", stops=5 + 15 + 3)
     found = sought(release, FIVE, searched=10, search=search)
     assert len(found.found) == 0 and not found.whole
-    found = sought(Scripted(lambda prompt, i: "40718"), FIVE, searched=10, search=search)
+    found = sought(scripted(lambda prompt, i: "40718"), FIVE, searched=10, search=search)
     assert len(found.found) == 10 and found.whole
-
-
-def test_what_cannot_be_read_is_not_searched() -> None:
-    for readable, read_too in ((Access.GENERATE, False), (Access.SCORE, True)):
-        release = Scripted(lambda prompt, i: "40718", access=Access.GENERATE, readable=readable)
-        hits, likelihoods, searched = attacked(release, FIVE, generations=4, searched=10)
-        assert isinstance(hits, Hits) and isinstance(searched, Hits)
-        assert isinstance(likelihoods, Likelihoods)
-        assert (len(hits.found), len(searched.found)) == (4, 0)
-        assert np.isfinite(likelihoods.log_probs).all() == read_too
-        assert release.queries == 20 + 15 * read_too
-
-
-def test_generations_come_before_any_reading() -> None:
-    session = OpenSession(markov(3), np.random.default_rng(0), access=Access.GENERATE)
-    counted = Counted(session)
-    attacked(counted, (*FIVE, record("ab 12")), searched=10, suffix=5)
-    assert counted.read and not counted.generated_after_reading
 
 
 # --- the second half of a record
@@ -472,13 +276,12 @@ def record(text: str, owner: str = "u0", slot: int = 0) -> Secret:
     return Secret("record", "", text, "", None, 1, owner, slot)
 
 
-def opinionated(seed: int) -> Table:
+def opinionated(seed: int) -> Bigram:
     """A random chain over the whole alphabet."""
-    logits = np.random.default_rng(seed).normal(size=(len(ALPHABET), len(ALPHABET)))
-    return Table(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+    return of_weights(np.exp(np.random.default_rng(seed).normal(size=(len(ALPHABET),) * 2)))
 
 
-def continued(model: Table, head: str, length: int) -> str:
+def continued(model: Bigram, head: str, length: int) -> str:
     """What greedy decoding adds to a head, from the table alone."""
     text = head
     for _ in range(length):
@@ -512,6 +315,16 @@ def test_a_record_is_won_if_greedy_decoding_of_its_first_half_ends_it(length: in
         assert won(open_(model), [record(changed)]) == [0.0]
 
 
+def test_the_halves_are_those_of_the_whole_record_with_its_beginning() -> None:
+    model = opinionated(2)
+    text = continued(model, "^a", 11)[1:]
+    other = "0" if text[7] != "0" else "1"
+    broken, begun = text[:7] + other + text[8], text[1:9]
+    parts = [(text[:9], text[9:]), (broken, text[9:]), ("#" + begun, text[9:])]
+    records = [Secret("record", *part, "", None, 1, "u0", 0) for part in parts]
+    assert won(open_(model), records) == [1.0, 0.0, 1.0]  # the last differs in the first half
+
+
 def test_only_so_many_tokens_of_the_rest_must_follow() -> None:
     model = opinionated(1)
     exact = continued(model, "^ab 12#90", 9)[1:]
@@ -521,7 +334,7 @@ def test_only_so_many_tokens_of_the_rest_must_follow() -> None:
 
 
 def test_both_slots_of_a_record_are_read_once_and_codes_not_at_all() -> None:
-    release = says("40718")
+    release = told("40718")
     pair = [record("ab 12", slot=0), record("ab 12", slot=1)]
     assert won(release, [FIVE[0], *pair])[1:] == [1.0, 1.0]
     assert np.isnan(won(release, [FIVE[0], *pair])[0])
@@ -532,7 +345,8 @@ def test_both_slots_of_a_record_are_read_once_and_codes_not_at_all() -> None:
 
 
 @dataclass(frozen=True)
-class Turns(Characters):
+class Turns(CharacterTokenizer):
+    alphabet: str = ALPHABET
     goes_on: bool = True
 
 
@@ -568,7 +382,7 @@ def test_records_that_were_not_answered_to_the_end_are_not_measured(
 ) -> None:
     """Of 5, 3 and 4 tokens to score."""
     secrets = [record("ab 12#90a"), record("ab 12"), record("ab 12#9")]
-    release = Scripted(lambda prompt, i: "", **limits)  # type: ignore[arg-type]
+    release = scripted(lambda prompt, i: "", **limits)  # type: ignore[arg-type]
     found = won(release, secrets)
     assert (~np.isnan(found)).tolist() == [i < known for i in range(3)]
 
@@ -576,28 +390,9 @@ def test_records_that_were_not_answered_to_the_end_are_not_measured(
 # --- what is handed over
 
 
-def test_each_kind_of_secret_gives_its_own_evidence() -> None:
-    codes, records = list(FIVE), [record("ab 12")]
-    whole = [(Hits, "code"), (Likelihoods, "code"), (Hits, "code"), (Successes, "record")]
-    for secrets, parameters, expected in (
-        (codes + records, {}, whole),
-        (codes, {}, whole[:3]),
-        (records, {}, whole[3:]),
-        (codes + records, {"searched": 0}, [*whole[:2], whole[3]]),
-        (codes + records, {"suffix": 0}, whole[:3]),
-        ([], {}, []),
-    ):
-        attack = Extraction(generations=3, **parameters)
-        found = attack.run(open_(markov(3)), secrets, NOTHING)
-        assert [(type(e), e.kind) for e in found] == expected
-
-
-@pytest.mark.parametrize(
-    "bad", [{"searched": -1}, {"suffix": -1}, {"budget": 0}, {"search": "depth_first"}]
-)
-def test_parameters_that_cannot_be_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=next(iter(bad))):
-        Extraction(**bad)
+def test_parameters_that_cannot_be_are_refused() -> None:
+    bad = [("generations", 0), ("searched", -1), ("suffix", -1), ("budget", 0), ("search", "deep")]
+    refusals(lambda one: Extraction(**dict([one])), [(one, one[0]) for one in bad])
 
 
 @dataclass
@@ -636,7 +431,7 @@ def test_withheld_tries_are_counted_by_prompt(answer: str, found: int, withheld:
     assert hits.withheld in ((), (2, 0))
 
 
-class Letters(Characters):
+class Letters(CharacterTokenizer):
     def encode(self, text: str) -> list[int]:
         return [ord(one) for one in text]
 

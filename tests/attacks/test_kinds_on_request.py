@@ -15,13 +15,14 @@ from attacks.extraction import Extraction
 from attacks.membership import Membership
 from audit.contract import toys
 from audit.core.attack import Attack
-from audit.core.evidence import Evidence, Hits, Likelihoods
+from audit.core.evidence import Hits
 from audit.core.language_model import OpenSession
-from audit.core.predictor import Access, Answer
+from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.secret import CODE_LIKE, ON_REQUEST, Coins, Secret, Space
 from audit.findings import Case, measurements_of
 from audit.measure.samples import Counted
+from tests.attacks.scripted import Published, says
 
 SPACE = Space((("a", "b"), tuple("01"), ("#",), tuple("01x")))  # of 12 values, none of digits alone
 NOTHING: Any = toys.knowledge(0, (), False)
@@ -31,31 +32,12 @@ def secret(value: str, slot: int = 0, owner: str = "ann", kind: str = "email") -
     return Secret(kind, f"my{kind}#", value, "", SPACE, 1, owner, slot)
 
 
-class Says:
-    """A release that says these texts in turn, whatever it is asked."""
-
-    tokenizer = toys.CharacterTokenizer()
-    access = readable = Access.GENERATE
-    max_length = 64
-
-    def __init__(self, *texts: str, budget: int | None = None) -> None:
-        self.texts, self.said, self.remaining = texts, 0, budget
-
-    def generate(self, prompts: Sequence[Any], length: int) -> list[Answer]:
-        tokens = []
-        for _ in prompts:
-            tokens.append(tuple(self.tokenizer.encode(self.texts[self.said % len(self.texts)])))
-            self.said += 1
-        if self.remaining is not None:
-            self.remaining -= length * len(prompts)
-        nothing = np.zeros(0)
-        return [Answer(one, nothing, nothing.astype(bool), length) for one in tokens]
-
-
-def hits_of(release: Says, secrets: Sequence[Secret], **parameters: Any) -> list[Hits]:
+def hits_of(
+    said: Sequence[str], secrets: Sequence[Secret], budget: int | None = None, **parameters: Any
+) -> list[Hits]:
     attack = Extraction(**{"searched": 0, "suffix": 0, **parameters})
-    every = attack.run(release, secrets, NOTHING)  # type: ignore[arg-type]
-    return [one for one in every if isinstance(one, Hits)]
+    release = says(*said, budget=budget, readable=Access.GENERATE)
+    return [one for one in attack.run(release, secrets, NOTHING) if isinstance(one, Hits)]
 
 
 @pytest.mark.parametrize("kind", ON_REQUEST)
@@ -71,38 +53,29 @@ def test_a_value_is_recognised_by_its_own_form(kind: str) -> None:
         ("a0#0", -1),  # a value of the space that no one has
         ("1a0#1", -1),  # the value does not begin there
     ):
-        (hits,) = hits_of(Says(said), secrets, generations=3)
+        (hits,) = hits_of([said], secrets, generations=3)
         assert hits.found.tolist() == [found] * 3 and hits.kind == kind, said
 
 
 def test_of_values_that_begin_alike_the_whole_one_is_meant() -> None:
     space = Space((("al", "ala"), ("n", "nna")))
     secrets = [replace(secret(v), space=space) for v in ("aln", "alann", "alan", "alanna")]
-    (hits,) = hits_of(Says("alanna", "alan", "aln#"), secrets, generations=3)
+    (hits,) = hits_of(["alanna", "alan", "aln#"], secrets, generations=3)
     assert hits.found.tolist() == [3, 2, 0]
 
 
 def test_a_guess_in_a_text_is_one_after_the_words_of_its_kind() -> None:
     secrets = [secret("a0#1"), secret("a0#1", kind="key"), secret("b1#x", 1)]
     texts = ("so#myemail#a0#1#x", "mykey#a1#1", "a0#1", "myemail#b1#x1", "myemail#b1#x#")
-    (email, key) = _copies(texts, secrets)
+    every = Copies().run(Published(texts), secrets, NOTHING)  # type: ignore[arg-type]
+    (email, key) = [one for one in every if isinstance(one, Hits)]
     assert (email.kind, email.found.tolist(), email.texts) == ("email", [0, 2], ("a0#1", "b1#x"))
     assert (key.kind, key.found.tolist(), key.texts) == ("key", [-1], ("a1#1",))
 
 
-def _copies(texts: tuple[str, ...], secrets: Sequence[Secret]) -> list[Hits]:
-    class Published(Says):
-        pass
-
-    release = Published("")
-    release.texts = texts
-    every = Copies().run(release, secrets, NOTHING)  # type: ignore[arg-type]
-    return [one for one in every if isinstance(one, Hits)]
-
-
 def test_a_limited_budget_is_shared_among_the_kinds() -> None:
     secrets = [secret("a0#1", kind=kind) for kind in ON_REQUEST]
-    found = hits_of(Says("a0#1", budget=4 * 4 * 5 + 3), secrets)
+    found = hits_of(["a0#1"], secrets, budget=4 * 4 * 5 + 3)
     assert [len(one.found) for one in found] == [5, 5, 5, 5]
 
 
@@ -167,13 +140,3 @@ def test_a_kind_has_the_findings_of_a_code(attack: Attack) -> None:
 
 def _unprefixed(metric: str, kind: str) -> str:
     return metric.replace(f"copied_{kind}", "copied").removeprefix(f"{kind}_")
-
-
-def test_probabilities_are_read_of_one_kind_at_a_time() -> None:
-    secrets = toys.secrets(("code", "email"))
-    session = toys.session(Access.DISTRIBUTION, Access.DISTRIBUTION, None)
-    every: Sequence[Evidence] = Extraction().run(session, secrets, NOTHING)
-    for one in every:
-        if isinstance(one, Likelihoods):
-            read = [s.kind for s, p in zip(secrets, one.log_probs, strict=True) if p == p]
-            assert read and set(read) == {one.kind}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,16 +14,17 @@ import pytest
 from attacks import membership
 from attacks.membership import WITH_SHADOWS, Membership
 from attacks.scores import shadow_models as formulas
-from attacks.scores.membership_targets import overlapping
+from attacks.scores.membership_scores import ez, wbc
 from attacks.scores.token_readings import pieces_of
 from audit.core.attack import Attack, Knowledge, Shadow
-from audit.core.errors import UsageError
 from audit.core.evidence import Scores
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Secret
 from audit.plugins import registry
 from audit.statistics.roc import auc
+from tests.attacks.noting import Fake
+from tests.refusals import refusals
 
 ALONE = ["loss", "zlib", "min_k", "min_k_plus_plus"]
 OF_RECORDS = OF_SPANS = ["ratio", *ALONE, "ez", "wbc", "min_k_plus_plus_calibrated"]
@@ -44,39 +44,6 @@ def code(prefix: str, value: str, owner: str = "", slot: int = 0) -> Secret:
 
 
 SECRETS = tuple(record(t) for t in RECORDS) + tuple(code(*c) for c in CODES)
-
-
-@dataclass
-class Fake:
-    """A session that notes what it is asked, and may have a budget, a STOP, or little to read."""
-
-    inner: OpenSession
-    remaining: int | None = None
-    stops_after: int = 10**9
-    readable: Access = Access.DISTRIBUTION
-    access: Access = Access.DISTRIBUTION
-    asked: list[tuple[str, bool]] = field(default_factory=list)  # (continuation, moments)
-    calls: int = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def score(
-        self, prefixes: Sequence[Any], continuations: Sequence[Any], moments: bool = False
-    ) -> list[Answer]:
-        self.calls += 1
-        answers = []
-        for answer in self.inner.score(prefixes, continuations, moments):
-            answered = min(len(answer.tokens), self.stops_after)
-            self.stops_after -= answered
-            answers.append(replace(answer, answered=answered))
-            if self.remaining is not None:
-                self.remaining -= len(answer.tokens)
-                assert self.remaining >= 0
-        for head, tail in zip(prefixes, continuations, strict=True):
-            assert len(head) + len(tail) <= self.max_length + 1
-            self.asked.append((self.tokenizer.decode(tail), moments))
-        return answers
 
 
 @pytest.fixture
@@ -120,20 +87,6 @@ def lowest(values: list[float], k: float) -> float:
     return sum(kept) / len(kept)
 
 
-def error_zone(delta: list[float], best: list[bool]) -> float:
-    errors = [d for d, right in zip(delta, best, strict=True) if not right]
-    gained, lost = sum(max(d, 0) for d in errors), sum(max(-d, 0) for d in errors)
-    return gained / (gained + lost) if errors else 2.0
-
-
-def votes(delta: list[float]) -> float:
-    shares = []
-    for size in (2, 3, 4, 6, 9, 13, 18, 25, 32, 40):
-        last = max(len(delta) - size, 0)
-        shares.append(np.mean([sum(delta[i : i + size]) > 0 for i in range(last + 1)]))
-    return float(np.mean(shares))
-
-
 @pytest.mark.parametrize("k", [0.2, 0.5, 1.0])
 def test_every_one_pass_score_is_its_formula(fake: Any, k: float) -> None:
     target, public = fake(1), fake(2)
@@ -152,8 +105,8 @@ def test_every_one_pass_score_is_its_formula(fake: Any, k: float) -> None:
             "min_k": (lowest(log_probs, k), 1e-12),
             "min_k_plus_plus": (plus, 1e-4),
             "min_k_plus_plus_calibrated": (plus - lowest(standard_of_base, k), 1e-4),
-            "ez": (error_zone(delta, best), 2e-9),
-            "wbc": (votes(delta), 1e-12),
+            "ez": (ez(np.array(delta), np.array(best)), 1e-12),
+            "wbc": (wbc(np.array(delta)), 1e-12),
         }
         assert sorted(expected) == sorted(BY_TARGET[name])
         for score, (value, within) in expected.items():
@@ -177,10 +130,8 @@ def test_without_a_base_model_its_scores_are_neither_made_nor_declared(fake: Any
     target = fake(1)
     found, with_base = run(target, None), run(fake(1), fake(2))
     assert list(found) == [(t, s) for t in ("record", "span") for s in ALONE]
-    assert [key for key, one in found.items() if one.named] == [
-        ("record", "loss"),
-        ("span", "loss"),
-    ]
+    named = [key for key, one in found.items() if one.named]
+    assert named == [("record", "loss"), ("span", "loss")]
     for key, one in found.items():
         np.testing.assert_array_equal(one.values, with_base[key].values)
 
@@ -201,31 +152,19 @@ def test_each_text_is_read_once_by_the_target_and_once_by_the_public_model(fake:
     assert len(set(loss[0:8:2])) == 4
 
 
-def test_chunks_change_nothing(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run(fake(1), fake(2))
+def test_long_records_are_read_in_windows_and_all_in_chunks(
+    fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bigram model sees one token back, so windows that share one token change nothing."""
+    whole, target = run(fake(1), fake(2)), fake(1, max_length=5)
     monkeypatch.setattr(membership, "_AT_ONCE", 3)
-    target = fake(1)
     parts = run(target, fake(2))
     assert target.calls == 3  # four records, three codes
     for key, one in whole.items():
-        np.testing.assert_array_equal(one.values, parts[key].values)
-
-
-def test_long_records_are_read_in_windows(fake: Any) -> None:
-    """A bigram model sees one token back, so windows that share one token change nothing."""
-    whole, target = run(fake(1), fake(2)), fake(1, max_length=5)
-    parts = run(target, fake(2))
-    for key, one in whole.items():
         np.testing.assert_allclose(one.values, parts[key].values, atol=1e-12)
         assert parts[key].windowed == (2 if key[0] == "record" else 0)
-    assert [tail for tail, _ in target.asked][:6] == [
-        "a1b2^",
-        "c^",
-        "#9021",
-        "0x^",
-        "zzzzz",
-        "zzzzz",
-    ]
+    pieces = ["a1b2^", "c^", "#9021", "0x^", "zzzzz", "zzzzz"]
+    assert [tail for tail, _ in target.asked][:6] == pieces
     public = run(fake(1), fake(2, max_length=5))
     assert public["record", "loss"].windowed == 2  # both read the same windows
 
@@ -235,32 +174,6 @@ def test_a_span_keeps_what_fits_of_its_prompt() -> None:
     assert pieces_of([0, 1], [4, 5], 4) == [([0, 1], [4, 5])]
     assert pieces_of([0, 1], [2, 3, 4, 5, 6], 2) == [([1], [2, 3]), ([3], [4, 5]), ([5], [6])]
     assert pieces_of([0], [1, 2], 2) == [([0], [1, 2])]
-
-
-class Merging:
-    """A tokenizer that merges a blank with the word after it, and "is" with a colon."""
-
-    start = 0
-
-    def encode(self, text: str) -> list[int]:
-        return [hash(token) for token in re.findall(r"is:| ?\w+|.", text)]
-
-
-@pytest.mark.parametrize(
-    ("before", "secret", "context", "tokens"),
-    [
-        ("my name is", " Ann Lee", ["my", " name", " is"], [" Ann", " Lee"]),
-        ("my name is ", "Ann Lee", ["my", " name", " is"], [" Ann", " Lee"]),
-        ("she wh", "o is", ["she"], [" who", " is"]),
-        ("", "Ann", [], ["Ann"]),
-        ("7", ".", ["7"], ["."]),
-    ],
-)
-def test_tokens_that_overlap_the_secret_are_scored(
-    before: str, secret: str, context: list[str], tokens: list[str]
-) -> None:
-    found = overlapping(cast(Any, Merging()), before, secret)
-    assert found == ([hash(t) for t in context + tokens], len(context))
 
 
 def test_a_record_that_begins_with_other_text_is_scored_on_the_secret_alone(fake: Any) -> None:
@@ -273,7 +186,7 @@ def test_a_record_that_begins_with_other_text_is_scored_on_the_secret_alone(fake
     reference, _, _ = by_hand(public, "^ab", "c1d2")
     delta = [one - other for one, other in zip(log_probs, reference, strict=True)]
     assert found["record", "loss"].values[0] == pytest.approx(np.mean(log_probs), abs=1e-12)
-    assert found["record", "ez"].values[0] == pytest.approx(error_zone(delta, best), abs=2e-9)
+    assert found["record", "ez"].values[0] == pytest.approx(ez(np.array(delta), np.array(best)))
     compressed = len(zlib.compress(b"c1d2"))
     expected = pytest.approx(np.mean(log_probs) / compressed, abs=1e-12)
     assert found["record", "zlib"].values[0] == expected
@@ -403,17 +316,6 @@ def test_tokens_that_models_rule_out_still_give_numbers(bigram: Any) -> None:
     assert one["span", "ez"].values == pytest.approx(0, abs=1e-9)
 
 
-def test_zlib_expects_the_mean_loss_of_a_text_and_not_its_length(fake: Any) -> None:
-    """Of two texts that compress alike, the longer one is no less likely a member for its sum."""
-    target = fake(1)
-    once, twice = "zz", "z" * 12  # one repeated transition
-    assert abs(len(zlib.compress(twice.encode())) - len(zlib.compress(once.encode()))) <= 1
-    found = run(target, fake(2), [code("z", once), code("z", twice)])["span", "zlib"].values
-    log_prob = by_hand(target, "z", "z")[0][0]
-    lengths = [len(zlib.compress(text.encode())) for text in (once, twice)]
-    assert found[:2] == pytest.approx([log_prob / n for n in lengths], abs=1e-12)
-
-
 def test_moments_are_read_of_a_base_model_that_gives_them(fake: Any) -> None:
     public = fake(2, readable=Access.SCORE)
     found = run(fake(1), public)
@@ -434,7 +336,7 @@ def test_each_target_gets_half_of_a_budget_in_list_order(fake: Any) -> None:
         np.testing.assert_array_equal(one.values, expected)
     assert len(public.asked) == 5
     alone = fake(1, remaining=21)
-    run(alone, fake(2), SECRETS[:4])
+    assert {t for t, _ in run(alone, fake(2), SECRETS[:4])} == {"record"}
     assert alone.remaining == 21 - 15
     assert np.isnan(run(fake(1, remaining=0), fake(2))["record", "loss"].values).all()
 
@@ -460,38 +362,12 @@ def test_nothing_is_asked_beyond_what_can_be_read(fake: Any) -> None:
         assert (~np.isnan(one.values)).sum() == measured
 
 
-def test_a_target_without_secrets_gives_no_evidence(fake: Any) -> None:
-    assert {t for t, _ in run(fake(1), fake(2), SECRETS[4:])} == {"span"}
-    other = replace(SECRETS[0], kind="id")
-    assert run(fake(1), fake(2), [other]) == run(fake(1), fake(2), []) == {}
-
-
-def test_parameters_come_from_the_command_line() -> None:
-    _, made = registry.build("attacks", "membership:shadows=8,k=0.5,gamma=2", Attack, {})
-    assert made == Membership(shadows=8, k=0.5, gamma=2.0)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["shadows=-2", "shadows=3", "k=0", "k=1.1", "k=nan", "gamma=0", "gamma=inf", "gamma=nan"],
-)
-def test_bad_parameters_are_refused_in_one_line(text: str) -> None:
-    with pytest.raises(UsageError, match=f"membership: {text.partition('=')[0]} is ") as error:
-        registry.build("attacks", f"membership:{text}", Attack, {})
-    assert "\n" not in str(error.value)
-
-
-def test_a_flat_or_certain_distribution_scores_zero(bigram: Any) -> None:
-    model = bigram(0, vocabulary=38)
-    flat = np.full((38, 38), -math.log(38))
-    with np.errstate(divide="ignore"):
-        certain = np.log(np.roll(np.eye(38), 1, axis=1))  # each character is followed by the next
-    for table, impossible in ((flat, 0.0), (certain, -1000 / 1e-5 / 1)):
-        session = OpenSession(replace(model, log_table=table), np.random.default_rng(0))
-        found = run(session, session, [code("1", "234"), code("1", "253")])
-        plus = found["span", "min_k_plus_plus"].values
-        assert plus[0] == pytest.approx(0.0, abs=0.1)
-        assert plus[1] == pytest.approx(impossible, abs=0.1)
+def test_bad_parameters_are_refused_in_one_line() -> None:
+    bad = ["shadows=-2", "shadows=3", "k=0", "k=1.1", "k=nan", "gamma=0", "gamma=inf", "gamma=nan"]
+    refusals(
+        lambda text: registry.build("attacks", f"membership:{text}", Attack, {}),
+        [(text, f"membership: {text.partition('=')[0]} is ") for text in bad],
+    )
 
 
 # The attack on models that were trained
@@ -646,10 +522,8 @@ def test_real_users_have_the_mean_and_the_largest_score_of_their_records(fake: A
     alone = run(fake(1), fake(2), flat)["record", "ratio"].values
     each = {secret.value: float(value) for secret, value in zip(flat, alone, strict=True)}
     found = run(target, fake(2), (*secrets, code("#", "123")))
-    assert [name for name in found if name[0] == "own"] == [
-        ("own", "mean_ratio"),
-        ("own", "largest_ratio"),
-    ]
+    of_own = [name for name in found if name[0] == "own"]
+    assert of_own == [("own", "mean_ratio"), ("own", "largest_ratio")]
     for name, reduced in (("mean", np.mean), ("largest", max)):
         due = [reduced([each[text] for text in s.records]) for s in secrets]
         scores = found["own", f"{name}_ratio"]
@@ -657,7 +531,4 @@ def test_real_users_have_the_mean_and_the_largest_score_of_their_records(fake: A
         assert scores.kind == "own" and scores.named == (name == "mean")
     read = [text for text, _ in target.asked if text.removesuffix("^") in each]
     assert len(read) == len(each)
-    assert [one for one in run(fake(1), None, secrets)] == [
-        ("own", "mean_loss"),
-        ("own", "largest_loss"),
-    ]
+    assert [*run(fake(1), None, secrets)] == [("own", "mean_loss"), ("own", "largest_loss")]

@@ -8,13 +8,11 @@ import pytest
 
 from attacks.name_leak import NameLeak
 from attacks.texts import naming
-from audit.core.attack import Attack, Knowledge
+from audit.core.attack import Knowledge
 from audit.core.errors import UsageError
-from audit.core.evidence import from_json, to_json
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Secret, Space
-from audit.plugins import registry
-from audit.statistics.binomial import p_value
+from tests.refusals import refusals
 
 # toys
 
@@ -31,6 +29,14 @@ class Characters:
 
     def decode(self, tokens):
         return "".join(map(chr, tokens))
+
+
+@dataclass
+class Latin(Characters):
+    """Drops what it does not know."""
+
+    def encode(self, text):
+        return super().encode(text.encode("ascii", "ignore").decode())
 
 
 @dataclass
@@ -147,11 +153,6 @@ def test_generations_are_counted_by_whom_they_name():
     assert mentions.access == Access.GENERATE
 
 
-def test_each_drawn_name_is_its_own_slot():
-    secrets = [secret("Ann Lee", "u", 0), secret("Bob Ray", "u", 1), secret("Cy Poe", "v", 0)]
-    assert named("Bob Ray, Cy Poe", secrets) == (1, 2)
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -177,17 +178,14 @@ def test_names_that_overlap_both_count_and_names_inside_a_longer_one_do_not():
     assert named("Mary Ann Lee and Ann", secrets) == (4, 6)
 
 
-def test_a_longer_name_of_two_owners_still_hides_the_name_inside_it():
-    assert named("Mary Ann Lee", native("Ann Lee", "Mary Ann Lee", "Mary Ann Lee")) == ()
-
-
-def test_names_of_two_owners_name_nobody():
+def test_names_that_cannot_be_attributed_name_nobody():
+    """Of two owners, also where one hides a name inside it, and of no record."""
     assert named("Ann Lee, Bob Ray", native("Ann Lee", "Bob Ray", "Ann Lee")) == (2,)
-
-
-def test_names_that_stand_in_no_record_name_nobody():
+    assert named("Mary Ann Lee", native("Ann Lee", "Mary Ann Lee", "Mary Ann Lee")) == ()
     absent = secret("Ann Lee", "u", **NO_SPACE | {"copies": 0})
     assert named("Ann Lee, Bob Ray", [absent, *native("Bob Ray")]) == (1,)
+    slots = [secret("Ann Lee", "u", 0), secret("Bob Ray", "u", 1), secret("Cy Poe", "v", 0)]
+    assert named("Bob Ray, Cy Poe", slots) == (1, 2)  # each drawn name is a slot of its own
 
 
 @pytest.mark.parametrize(
@@ -213,19 +211,13 @@ def test_a_text_ends_where_the_model_stops():
     assert named("Bob Ray$ Ann Lee", native("Bob Ray")) == (0,)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "\x00" * 32,
-        "\x1b[31m",
-        "[bold]{x}",
-        "(" * 1000,
-        "a-" * 1000,
-        "\u202eeeL nnA",
-        "🙂\ufffd",
-    ],
+HOSTILE = (
+    *("", "\x00" * 32, "\x1b[31m", "[bold]{x}", "(" * 1000, "a-" * 1000),
+    *("\u202eeeL nnA", "🙂\ufffd"),
 )
+
+
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_names_nobody_and_breaks_nothing(text):
     assert named(text, native("Ann Lee"), length=32) == ()
     find = naming.finder(["Ann Lee"])
@@ -301,18 +293,10 @@ def test_the_most_likely_of_a_name_and_its_decoys_wins():
     _, won = attack(predictor, native("Ann Lee", "Bob Ray"), names=PEOPLE)
     assert won.won.tolist() == [1, 1, 0, 0]  # Bob Ray ties with most and loses to one
     assert won.chance == 0.1
-    assert (won.metric, won.unit, won.access) == (
-        "targeted",
-        "share of planted names",
-        Access.SCORE,
-    )
-
-
-def test_ties_are_lost():
-    _, won = attack(Fake(), native("Ann Lee"), names=PEOPLE)
-    assert won.won.tolist() == [0, 0]
-    _, won = attack(Fake(likes=lambda text: -np.inf), native("Ann Lee"), names=PEOPLE)
-    assert won.won.tolist() == [0, 0]
+    assert (won.metric, won.access) == ("targeted", Access.SCORE)
+    for tied in (0.0, -np.inf):
+        _, won = attack(Fake(likes=lambda text, own=tied: own), native("Ann Lee"), names=PEOPLE)
+        assert won.won.tolist() == [0, 0]  # ties are lost
 
 
 def test_log_probabilities_are_summed_over_the_name():
@@ -398,13 +382,6 @@ def test_names_that_cannot_be_attributed_are_not_measured():
     assert np.isnan(won.won).tolist() == [True] * 4 + [False] * 2 + [True]
 
 
-def test_without_probabilities_nothing_is_read():
-    predictor = Fake(readable=Access.GENERATE)
-    _, won = attack(predictor, native("Ann Lee"), names=PEOPLE)
-    assert np.isnan(won.won).all()
-    assert predictor.calls == []
-
-
 def test_names_are_read_in_order_while_the_budget_lasts():
     cost = 7 + 9 * 6  # Ann Lee and nine names of six letters
     for spare, read in ((cost - 1, 0), (cost, 1), (2 * cost - 1, 1), (2 * cost, 2)):
@@ -423,24 +400,24 @@ def test_names_read_after_stop_are_not_measured():
 # tokenizers that merge
 
 
-def test_a_space_that_is_merged_into_the_name_is_scored_with_it():
+@pytest.mark.parametrize(
+    ("prefix", "names", "shared", "expected"),
+    [
+        ("My name is ", ["Ann Lee", "Bo Fox"], "My name is", [" Ann Lee", " Bo Fox"]),
+        # what only some names merge with is left to all of them
+        ("I am Mc", ["Gee", "-Gee", "Ray Fox"], "I am", [" McGee", " Mc-Gee", " McRay Fox"]),
+        ("she wh", ["o is"], "she", [" who is"]),
+        ("", ["Ann"], "", ["Ann"]),
+    ],
+)
+def test_what_is_merged_into_a_name_is_scored_with_it(prefix, names, shared, expected):
     words = Words()
-    context, tails = naming.continuations(words, "My name is ", ["Ann Lee", "Bo Fox"])
-    assert words.decode(context) == "My name is"
-    assert [words.decode(tail) for tail in tails] == [" Ann Lee", " Bo Fox"]
-
-
-def test_a_context_that_only_some_names_merge_with_is_left_to_all_of_them():
-    words = Words()
-    context, tails = naming.continuations(words, "I am Mc", ["Gee", "-Gee", "Ray Fox"])
-    assert words.decode(context) == "I am"
-    assert [words.decode(tail) for tail in tails] == [" McGee", " Mc-Gee", " McRay Fox"]
-
-
-def test_without_merging_the_context_is_the_prefix():
-    context, tails = naming.continuations(Characters(), "I am ", ["Ann", "Anne"])
-    assert Characters().decode(context) == "I am "  # what the names share is theirs
-    assert tails == [Characters().encode("Ann"), Characters().encode("Anne")]
+    context, tails = naming.continuations(words, prefix, names)
+    assert words.decode(context) == shared
+    assert [words.decode(tail) for tail in tails] == expected
+    plain = Characters()
+    context, tails = naming.continuations(plain, prefix, names)
+    assert plain.decode(context) == prefix and list(map(plain.decode, tails)) == names
 
 
 def test_the_attack_works_through_a_merging_tokenizer():
@@ -465,37 +442,13 @@ def test_a_long_context_keeps_its_end_the_same_for_all_candidates(name, longest)
     assert {head for head, _ in predictor.calls[0]} == {prefix[-(40 - longest) :]}
 
 
-def test_a_name_longer_than_the_context_is_not_measured():
-    _, won = attack(Fake(max_length=20), native("A" * 20, "Bob Ray"), names=PEOPLE, length=8)
+@pytest.mark.parametrize(
+    ("name", "how"), [("A" * 20, {"max_length": 20}), ("李小龙", {"tokenizer": Latin()})]
+)
+def test_a_name_that_cannot_be_read_is_not_measured(name, how):
+    """Longer than the context, or dropped by the tokenizer."""
+    _, won = attack(Fake(**how), native(name, "Bob Ray"), names=PEOPLE, length=8)
     assert np.isnan(won.won).tolist() == [True, True, False, False]
-
-
-@dataclass
-class Latin(Characters):
-    """Drops what it does not know."""
-
-    def encode(self, text):
-        return super().encode(text.encode("ascii", "ignore").decode())
-
-
-def test_a_name_that_the_tokenizer_drops_is_not_measured():
-    _, won = attack(Fake(tokenizer=Latin()), native("李小龙", "Bob Ray"), names=PEOPLE)
-    assert np.isnan(won.won).tolist() == [True, True, False, False]
-
-
-# the null
-
-
-@pytest.mark.parametrize("decoys", [1, 9])
-def test_a_release_that_ignores_names_wins_by_chance(decoys):
-    generator = np.random.default_rng(11)
-    secrets = native(*(f"Planted {i}" for i in range(3000)))
-    predictor = Fake(likes=lambda text: float(generator.normal()))
-    _, won = attack(predictor, secrets, names=PEOPLE, decoys=decoys)
-    wins = int(won.won[::2].sum())
-    assert won.chance == 1 / (decoys + 1)
-    assert p_value(wins, 3000, won.chance) > 0.001  # at least as many
-    assert p_value(wins + 1, 3000, won.chance) < 0.999  # more
 
 
 # other names, by a recogniser
@@ -538,52 +491,33 @@ def test_other_people_in_the_prompt_do_not_count(people):
         assert mentions.others.tolist() == [other]
 
 
-def test_a_pipeline_that_cannot_be_loaded_is_told_at_once(tmp_path):
-    (tmp_path / "config.cfg").write_text("broken [")
-    for source in ("no_such_pipeline", str(tmp_path)):
-        with pytest.raises(UsageError) as error:
-            NameLeak(pipeline=source)
-        message = str(error.value)
-        assert message.startswith(f"name_leak: pipeline {source!r} cannot be loaded (")
-        assert message.endswith("python -m spacy download en_core_web_sm, or give a folder")
-        assert "\n" not in message
-
-
-def test_a_pipeline_without_entities_is_refused(tmp_path):
+def test_a_pipeline_that_cannot_be_used_is_told_at_once(tmp_path):
     import spacy
 
+    (tmp_path / "config.cfg").write_text("broken [")
     language = spacy.blank("en")
     language.add_pipe("sentencizer")
-    language.to_disk(tmp_path / "pipeline")
-    with pytest.raises(UsageError, match="recognises no entities; install one with"):
-        NameLeak(pipeline=str(tmp_path / "pipeline"))
+    language.to_disk(tmp_path / "no_entities")
+    advice = "python -m spacy download en_core_web_sm, or give a folder"
+    refusals(
+        lambda source: NameLeak(pipeline=str(source)),
+        [
+            ("no_such_pipeline", ("'no_such_pipeline' cannot be loaded (", advice)),
+            (tmp_path, ("cannot be loaded (", advice)),
+            (tmp_path / "no_entities", ("recognises no entities", advice)),
+        ],
+    )
 
 
 # parameters and the frame
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "least"),
-    [("generations", 0, 1), ("length", -1, 1), ("prefix", -1, 0), ("decoys", 0, 1)],
-)
-def test_bad_values_are_one_line(key, value, least):
-    message = f"name_leak: {key} is {value}; it must be at least {least}"
-    with pytest.raises(UsageError) as error:
-        NameLeak(**{key: value})
-    assert str(error.value) in (message, f"{message} and at most 1,000,000")
-
-
-def test_it_is_written_on_a_command_line(people):
-    text = f"name_leak:generations=7,length=5,prefix=0,decoys=2,pipeline={people}"
-    assert registry.build("attacks", text, Attack, {})[1] == NameLeak(7, 5, 0, 2, people)
-    assert registry.build("attacks", "name_leak:pipeline=none", Attack, {})[1] == NameLeak()
-
-
-def test_evidence_goes_through_a_stage():
-    secrets = native("Ann Lee")
-    for evidence in attack(Fake(script=("Ann Lee",)), secrets, names=PEOPLE):
-        kept = from_json(to_json(evidence))
-        assert to_json(kept) == to_json(evidence)
+def test_bad_values_are_one_line():
+    bad = [("generations", 0, 1), ("length", -1, 1), ("prefix", -1, 0), ("decoys", 0, 1)]
+    refusals(
+        lambda row: NameLeak(**{row[0]: row[1]}),
+        [(row, "name_leak: {} is {}; it must be at least {}".format(*row)) for row in bad],
+    )
 
 
 def test_without_secrets_there_is_nothing_to_find():

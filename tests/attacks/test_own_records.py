@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from audit.core.evidence import Exhibits, Likelihoods, Successes
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Coins, Secret
 from audit.findings import Case, measurements_of
-from tests.simulations import most, repeats
 
 ALPHABET = "^ >\nabcdefghijklmnopqrstuvwxyz0123456789"
 TOKENIZER = CharacterTokenizer(ALPHABET)
@@ -102,11 +101,6 @@ def attacked(
     return named
 
 
-def coins_of(users: Sequence[str], present: Sequence[bool]) -> Coins:
-    pairs = zip(users, present, strict=True)
-    return Coins({user: bool(here) for user, here in pairs}, dict.fromkeys(users, 0))
-
-
 def test_memorised_users_are_hit_and_users_set_aside_are_not() -> None:
     texts = mailbox(60)
     heads = [*texts][::2]
@@ -135,49 +129,6 @@ def test_what_others_wrote_is_no_hit_however_it_is_quoted() -> None:
     assert attacked(model, asked, knowing(corpus(texts)))["own_greedy"].won.tolist() == [1, 1]
     shared = attacked(model, asked, knowing(records))
     assert np.isnan(shared["own_greedy"].won).all()  # nothing of this user's own can be asked for
-
-
-def test_same_hits_whichever_way_coins_fell() -> None:
-    """The corpus before the coins is the same, so nothing else than the model can differ."""
-    texts = mailbox(40)
-    model = Knowing([texts["user001"][0], texts["user004"][1]])
-    records = sorted(corpus(texts), key=lambda record: (record.user, record.text))
-    one = attacked(model, secrets(texts, texts), knowing(records))
-    draws = np.random.default_rng(7)
-    for _ in range(3):
-        heads = {user for user in texts if draws.random() < 0.5}
-        kept = [record for record in records if record.user in heads]
-        aside = [record for record in records if record.user not in heads]
-        before = sorted((*kept, *aside), key=lambda record: (record.user, record.text))
-        again = attacked(model, secrets(texts, texts), knowing(before))
-        for metric in ("own_sampled", "own_greedy"):
-            assert again[metric].won.tolist() == one[metric].won.tolist()
-
-
-def rejects(rule: Callable[[list[str], set[str]], list[float]], runs: int) -> float:
-    """How often a test at 5 % rejects, where the base writes a sixth of the users' own text."""
-    users = [f"user{i:03}" for i in range(120)]
-    draws, rejected = np.random.default_rng(3), 0
-    for _ in range(runs):
-        heads = {user for user in users if draws.random() < 0.5}
-        won = rule(users, heads)
-        evidence = Successes("own_sampled", "share", np.repeat(won, 2), None, kind="own")
-        texts = {user: ("x",) for user in users}
-        coins = coins_of(users, [user in heads for user in users])
-        case = Case("own_records", secrets(texts, users), coins, 0.0, 0, Access.GENERATE)
-        (found,) = measurements_of([evidence], case)
-        rejected += found.p_value is not None and found.p_value <= 0.05
-    return rejected / runs
-
-
-@repeats(40, 300)
-def test_base_that_writes_a_sixth_is_no_leak_and_would_be_without_symmetry(runs: int) -> None:
-    """If text of users set aside counted as held out, none of them could be hit."""
-    written = {f"user{i:03}" for i in range(0, 120, 6)}
-    fair = rejects(lambda users, _: [float(user in written) for user in users], runs)
-    unfair = rejects(lambda users, heads: [float(user in written & heads) for user in users], runs)
-    assert fair <= most(runs)
-    assert unfair > 0.5
 
 
 def test_users_without_own_text_are_not_measured_whatever_the_coin() -> None:

@@ -5,57 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attacks.search import prefix_tree
 from attacks.search.prefix_tree import Tree, Visited, beam, search, tree_of
-from audit.core.language_model import OpenSession
-from audit.core.predictor import Access
 from audit.core.secret import Space, digits
 from tests.attacks.longest_words import LongestWords
+from tests.attacks.noting import FIVE, MANY, RECIPES, along, made, opened, with_ties
 
 TIE = 1e-9  # nats
-MANY = settings(
-    max_examples=settings().max_examples // 2,  # each runs a model
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-
-
-@dataclass
-class Fake:
-    """A session that notes what it is asked, and may have a budget or STOP."""
-
-    inner: OpenSession
-    remaining: int | None = None
-    stops_after: int = 10**9
-    readable: Access = Access.DISTRIBUTION
-    contexts: list[tuple[int, ...]] = field(default_factory=list)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def distribution(
-        self, contexts: Sequence[Sequence[int]], choices: Sequence[int]
-    ) -> tuple[np.ndarray, int]:
-        rows, _ = self.inner.distribution(contexts, choices)
-        answered = min(max(0, self.stops_after - len(self.contexts)), len(contexts))
-        rows[answered:] = 0.0  # not the release's: whoever reads it finds certain secrets
-        self.contexts += map(tuple, contexts)
-        if self.remaining is not None:
-            self.remaining -= len(contexts)
-            assert self.remaining >= 0
-        return rows, answered
-
-
-def opened(model: Any, **how: Any) -> Fake:
-    return Fake(OpenSession(model, np.random.default_rng(0)), **how)
 
 
 def tree_for(model: Any, space: Space, prefix: str = "") -> Tree:
@@ -69,7 +34,7 @@ def everything(model: Any, tree: Tree) -> dict[tuple[int, ...], float]:
     totals = {}
     for symbols in itertools.product(*(range(len(place)) for place in tree.places)):
         path = [tree.prompt[-1], *(p[s] for p, s in zip(tree.places, symbols, strict=True))]
-        totals[symbols] = math.fsum(model.log_table[a, b] for a, b in itertools.pairwise(path))
+        totals[symbols] = along(model, path)
     return totals
 
 
@@ -79,22 +44,9 @@ def ranks(totals: dict[Any, float], log_prob: float, tie: float = TIE) -> tuple[
     return int((values > log_prob + tie).sum()) + 1, int((values >= log_prob - tie).sum())
 
 
-def with_ties(model: Any) -> Any:
-    """Digits whose logits are whole numbers: many candidates are exactly as likely."""
-    logits = np.round(1.5 * model.log_table)
-    table = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    return type(model)(table, model.tokenizer)
-
-
 spaces = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(
     lambda sizes: Space(tuple(tuple("01234"[:size]) for size in sizes))
 )
-models = st.tuples(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.booleans())
-
-
-def made(bigram: Any, recipe: tuple[int, float, bool]) -> Any:
-    seed, spread, tied = recipe
-    return with_ties(bigram(seed, spread)) if tied else bigram(seed, spread)
 
 
 # what is found
@@ -117,7 +69,7 @@ def test_every_rank_of_three_digits_is_exact(bigram: Any, tied: bool) -> None:
 
 
 @MANY
-@given(models, spaces, st.data())
+@given(RECIPES, spaces, st.data())
 def test_wherever_it_stops_the_truth_is_within_bounds(
     bigram: Any, recipe: Any, space: Space, data: st.DataObject
 ) -> None:
@@ -135,49 +87,14 @@ def test_wherever_it_stops_the_truth_is_within_bounds(
     assert 1 <= better <= low <= high <= worst
     if not len(found.pending):
         assert (better, worst) == (low, high)
+        seen = set(map(tuple, found.symbols.tolist()))
+        assert seen == {symbols for symbols, p in totals.items() if p >= floor}
     if floor == -math.inf:
         assert len(found.log_probs) + found.below.sum() == tree.size
 
 
 @MANY
-@given(models, spaces, st.integers(0, 60), st.integers(0, 60))
-def test_asking_more_never_loosens_a_bound(
-    bigram: Any, recipe: Any, space: Space, few: int, more: int
-) -> None:
-    model = made(bigram, recipe)
-    tree = tree_for(model, space)
-    with patch.object(prefix_tree, "_AT_ONCE", 1):
-        first = search(opened(model), tree, budget=few)
-        second = search(opened(model), tree, budget=few + more)
-    for log_prob in everything(model, tree).values():
-        (a, b), (c, d) = first.ranks(log_prob, TIE), second.ranks(log_prob, TIE)
-        assert a <= c <= d <= b
-
-
-@MANY
-@given(models, spaces, st.floats(-8, 0))
-def test_above_a_floor_everything_is_found_and_nothing_below(
-    bigram: Any, recipe: Any, space: Space, floor: float
-) -> None:
-    model = made(bigram, recipe)
-    tree = tree_for(model, space)
-    found = search(opened(model), tree, floor)
-    seen = set(map(tuple, found.symbols.tolist()))
-    assert seen == {s for s, p in everything(model, tree).items() if p >= floor}
-    assert not len(found.pending)
-
-
-def test_a_floor_saves_what_lies_below_it(bigram: Any) -> None:
-    model = bigram(0, 3.0, 11)
-    tree = tree_for(model, digits(4))
-    best = max(everything(model, tree).values())
-    session = opened(model)
-    assert len(search(session, tree, best - 0.1).log_probs) >= 1
-    assert len(session.contexts) < 60
-
-
-@MANY
-@given(models, spaces, st.integers(1, 30), st.sampled_from([1, 7, 4096]))
+@given(RECIPES, spaces, st.integers(1, 30), st.sampled_from([1, 7, 4096]))
 def test_enough_gives_exactly_the_most_likely(
     bigram: Any, recipe: Any, space: Space, n: int, at_once: int
 ) -> None:
@@ -199,7 +116,7 @@ def test_enough_is_found_without_looking_everywhere(bigram: Any) -> None:
 
 def test_the_most_likely_prefix_is_opened_first(bigram: Any) -> None:
     model = bigram(1, 1.0)
-    tree, session = tree_for(model, Space((tuple("01234"),) * 3)), opened(model)
+    tree, session = tree_for(model, FIVE), opened(model)
     with patch.object(prefix_tree, "_AT_ONCE", 1):
         search(session, tree)
         metered = opened(model, remaining=1000)
@@ -207,10 +124,7 @@ def test_the_most_likely_prefix_is_opened_first(bigram: Any) -> None:
     first = session.contexts[: 1 + 5]
     best = int(np.argmax(model.log_table[0, list(tree.places[0])]))
     assert first[0] == (0,) and (0, tree.places[0][best]) in first[1:]
-    likely = [
-        math.fsum(model.log_table[a, b] for a, b in itertools.pairwise(context))
-        for context in metered.contexts
-    ]
+    likely = [along(model, context) for context in metered.contexts]
     assert likely == sorted(likely, reverse=True)
     for contexts in (session.contexts, metered.contexts):
         assert len(set(contexts)) == len(contexts) == 1 + 5 + 25
@@ -226,27 +140,17 @@ def test_a_small_budget_reaches_the_last_place(bigram: Any, places: int) -> None
         assert search(opened(model), tree, budget=budget).ranks(log_prob, TIE) == (1, 1)
 
 
-def test_where_queries_are_free_siblings_are_opened_together(bigram: Any) -> None:
-    session = opened(bigram(0, 1.0, 11))
-    with patch.object(prefix_tree, "_AT_ONCE", 10):
-        search(session, tree_for(session.model, digits(3)))
-    families = [context[:-1] for context in session.contexts[1:]]
-    assert all(len(set(families[i : i + 10])) == 1 for i in range(0, 110, 10))
-
-
 def test_a_round_asks_once_for_each_length(bigram: Any) -> None:
     """Each question is a batch: prefixes of many lengths in a muddle would be asked singly."""
     model = bigram(2, 2.0, 11)
-    session, calls = opened(model), []
-    asked = session.distribution
-
-    def noted(contexts: Any, choices: Any) -> Any:
-        calls.append(len(contexts))
-        return asked(contexts, choices)
-
-    session.distribution = noted  # type: ignore[method-assign]
+    session = opened(model)
     search(session, tree_for(model, digits(6)), budget=20_000)
-    assert sum(calls) == 20_000 and len(calls) <= 100
+    assert sum(session.batches) == 20_000 and len(session.batches) <= 100
+    families = opened(bigram(0, 1.0, 11))  # where queries are free, siblings are opened together
+    with patch.object(prefix_tree, "_AT_ONCE", 10):
+        search(families, tree_for(families.model, digits(3)))
+    parents = [context[:-1] for context in families.contexts[1:]]
+    assert all(len(set(parents[i : i + 10])) == 1 for i in range(0, 110, 10))
 
 
 # 12 digits: what cannot be enumerated can be counted
@@ -281,39 +185,6 @@ class Classes:
         return better + 1, as_good
 
 
-@st.composite
-def classes(draw: st.DrawFn) -> Classes:
-    first = draw(st.integers(1, 8))
-    second = draw(st.integers(1, 9 - first))
-    sizes = (first, second, 10 - first - second)
-    shares = np.array([draw(st.floats(0.01, 1)) for _ in sizes])
-    return Classes(sizes, tuple(np.log(shares / shares.sum() / sizes).tolist()))  # type: ignore[arg-type]
-
-
-@MANY
-@given(classes(), st.lists(st.integers(0, 9), min_size=12, max_size=12), st.integers(0, 700))
-def test_ranks_among_twelve_digits_are_within_bounds(
-    bigram: Any, law: Classes, secret: list[int], budget: int
-) -> None:
-    model = law.model(bigram)
-    log_prob = law.log_prob(secret)
-    low, high = law.ranks(log_prob)
-    with patch.object(prefix_tree, "_AT_ONCE", 100):
-        found = search(opened(model), tree_for(model, digits(12)), log_prob - 0.01, budget)
-    better, worst = found.ranks(log_prob, TIE)
-    assert better <= low <= high <= worst
-    if not len(found.pending):
-        assert (better, worst) == (low, high)
-
-
-def test_the_counting_of_twelve_digits_counts_right(bigram: Any) -> None:
-    law = Classes((1, 3, 6), (math.log(0.5), math.log(0.1), math.log(0.2 / 6)))
-    model = law.model(bigram)
-    totals = everything(model, tree_for(model, digits(3)))
-    for log_prob in totals.values():
-        assert law.ranks(log_prob, 3) == ranks(totals, log_prob)
-
-
 def test_a_memorised_twelve_digit_secret_has_an_exact_rank(bigram: Any) -> None:
     law = Classes((1, 3, 6), (math.log(0.9), math.log(0.09 / 3), math.log(0.01 / 6)))
     model = law.model(bigram)
@@ -323,39 +194,11 @@ def test_a_memorised_twelve_digit_secret_has_an_exact_rank(bigram: Any) -> None:
         found = search(opened(model), tree, log_prob - 0.01)
         assert not len(found.pending) and found.opened < 10_000
         assert found.ranks(log_prob, TIE) == law.ranks(log_prob)
+    totals = everything(model, tree_for(model, digits(3)))  # what is counted is right
+    assert all(law.ranks(p, 3) == ranks(totals, p) for p in totals.values())
 
 
 # ties and impossible candidates
-
-
-def test_a_uniform_model_ranks_everything_last(bigram: Any) -> None:
-    model = bigram(0, 0.0)
-    tree = tree_for(model, Space((tuple("01234"),) * 3))
-    log_prob = -3 * math.log(6)
-    for budget in (0, 1, 3, 30, 31, None):
-        found = search(opened(model), tree, log_prob - 0.01, budget)
-        better, worst = found.ranks(log_prob, TIE)
-        assert better == 1 and worst >= 125
-    assert worst == 125
-
-
-@pytest.mark.parametrize("budget", [0, 1, 2, 5, 10, 20, None])
-def test_an_impossible_candidate_ties_with_all_impossible_ones(
-    bigram: Any, budget: int | None
-) -> None:
-    table = bigram(4, 1.0).log_table.copy()
-    table[:, 2] = table[3, 4] = -np.inf  # the digit 1 anywhere; 3 after 2
-    model = type(bigram(4))(table, bigram(4).tokenizer)
-    tree = tree_for(model, Space((tuple("01234"),) * 3))
-    totals = everything(model, tree)
-    found = search(opened(model), tree, -math.inf, budget)
-    for log_prob in set(totals.values()):
-        low, high = ranks(totals, log_prob)
-        better, worst = found.ranks(log_prob, TIE)
-        assert better <= low <= high <= worst
-        if budget is None:
-            assert (better, worst) == (low, high)
-    assert ranks(totals, -math.inf)[1] == 125
 
 
 def test_what_is_below_the_floor_by_rounding_only_is_a_tie(bigram: Any) -> None:
@@ -369,46 +212,6 @@ def test_under_a_prefix_of_probability_p_at_most_so_many_are_as_likely() -> None
     found = Visited(np.zeros(0), np.zeros((0, 2)), pending, below, 1)
     assert found.ranks(math.log(0.1), TIE) == (1, 3 + 1)
     assert found.ranks(math.log(0.1), 0.15) == (1, 4 + 1 + 1)  # what may be a tie is one
-
-
-# budgets, STOP and time
-
-
-@pytest.mark.parametrize("stops", [0, 1, 2, 4, 11, 30])
-@pytest.mark.parametrize("at_once", [2, 4096])
-def test_after_stop_nothing_is_read(bigram: Any, stops: int, at_once: int) -> None:
-    model = bigram(5, 1.0)
-    tree = tree_for(model, Space((tuple("01234"),) * 3))
-    totals = everything(model, tree)
-    with patch.object(prefix_tree, "_AT_ONCE", at_once):
-        found = search(opened(model, stops_after=stops), tree)
-    assert found.opened == stops
-    assert len(found.log_probs) + found.below.sum() == 125
-    seen = zip(map(tuple, found.symbols.tolist()), found.log_probs, strict=True)
-    assert all(log_prob == pytest.approx(totals[symbols]) for symbols, log_prob in seen)
-    for log_prob in totals.values():
-        (better, worst), (low, high) = found.ranks(log_prob, TIE), ranks(totals, log_prob)
-        assert better <= low <= high <= worst
-
-
-@pytest.mark.parametrize("remaining", [0, 1, 5, 17, 40])
-def test_no_more_is_asked_than_remains(bigram: Any, remaining: int) -> None:
-    model = bigram(6, 1.0)
-    session = opened(model, remaining=remaining)
-    with patch.object(prefix_tree, "_AT_ONCE", 7):
-        found = search(session, tree_for(model, Space((tuple("01234"),) * 3)))
-    assert found.opened == len(session.contexts) == min(remaining, 31)
-
-
-def test_time_stops_the_search(bigram: Any) -> None:
-    model = bigram(6, 1.0, 11)
-    tree, totals = tree_for(model, digits(3)), 1 + 10 + 100
-    ticks = itertools.count()
-    with patch.object(prefix_tree.time, "monotonic", lambda: float(next(ticks))):
-        found = search(opened(model), tree, seconds=2.5)  # a round a second
-    assert found.opened == 1 + 10 and len(found.pending) == 100
-    assert search(opened(model), tree, seconds=1e-9).opened == 0
-    assert search(opened(model), tree, seconds=1000).opened == totals
 
 
 # beam
@@ -428,7 +231,7 @@ def test_a_beam_finds_what_a_greedy_search_misses(bigram: Any) -> None:
 
 
 @MANY
-@given(models, spaces, st.integers(1, 200))
+@given(RECIPES, spaces, st.integers(1, 200))
 def test_a_wide_beam_finds_everything_in_order(
     bigram: Any, recipe: Any, space: Space, width: int
 ) -> None:
@@ -472,21 +275,15 @@ def test_symbols_may_be_words_and_places_may_differ(bigram: Any) -> None:
         assert found.ranks(log_prob, TIE) == ranks(totals, log_prob)
 
 
-@pytest.mark.parametrize("merged", ["12", "99", "#0", "00"])
-def test_a_tokenizer_that_merges_digits_has_no_tree(merged: str) -> None:
-    words = ("^", *"0123456789#", merged)
-    assert tree_of(LongestWords(words[:-1]), "#", digits(3)) is not None
-    assert tree_of(LongestWords(words), "#", digits(3)) is None
-
-
-def test_a_tree_is_also_refused_where_only_the_end_merges() -> None:
-    space = Space((tuple("ab"), tuple("12"), tuple("34")))
-    assert tree_of(LongestWords(("^", *"ab1234")), "", space) is not None
-    assert tree_of(LongestWords(("^", *"ab1234", "24")), "", space) is None
-
-
-def test_symbols_of_several_tokens_have_no_tree() -> None:
-    assert tree_of(LongestWords(("^", *"0123456789")), "", Space((("10", "11"),) * 2)) is None
+def test_a_tokenizer_that_merges_symbols_has_no_tree() -> None:
+    """Two digits, the prefix and a digit, the end of a value, or a symbol in several tokens."""
+    plain, space = ("^", *"0123456789#ab"), Space((tuple("ab"), tuple("12"), tuple("34")))
+    for one in (digits(3), space):
+        assert tree_of(LongestWords(plain), "#", one) is not None
+    for merged in ("12", "99", "#0", "00"):
+        assert tree_of(LongestWords((*plain, merged)), "#", digits(3)) is None
+    assert tree_of(LongestWords((*plain, "24")), "#", space) is None
+    assert tree_of(LongestWords(plain), "#", Space((("10", "11"),) * 2)) is None
 
 
 def test_too_many_pairs_to_check_have_no_tree() -> None:

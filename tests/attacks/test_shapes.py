@@ -19,10 +19,8 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, Hits, Mentions, Scores
 from audit.core.predictor import Access
 from audit.core.secret import CODE_LIKE, KINDS, Secret
-from audit.findings import Case, measurements_of
+from audit.findings import Case, Charges, family_of, measurements_of
 from audit.findings.bounds import by_guesses
-from audit.findings.charges import Charges
-from audit.findings.families import family_of
 from audit.measure.rehearsal import Rehearsal
 
 # by hand, of one secret kind of each: (tests of a leak, bounds on ε) with the base model. Hits,
@@ -64,8 +62,9 @@ def test_shape_counts_the_tests_that_findings_make(
     secrets = toys.secrets(kinds)
     shape, found = attack.shape(secrets, public), attacked(attack, secrets, public)
     assert [named(one) for one in shape] == [named(one) for one in found]
-    case = Case("toy", secrets, toys.COINS, 0.0, 0, Access.DISTRIBUTION)
-    findings = measurements_of(found, case, Charges(2.0, np.ones((256, 2))))
+    charges = Charges(2.0, np.ones((256, 2)))
+    case = Case("toy", secrets, toys.COINS, 0.0, 0, Access.DISTRIBUTION, charges=charges)
+    findings = measurements_of(found, case)
     fewer = 0 if public else BESIDE_BASE * len({one.kind for one in found})
     fewer *= isinstance(attack, Membership)
     count = family_of(shape, secrets)

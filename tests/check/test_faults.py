@@ -26,7 +26,7 @@ SMALL = Claim(sampling_probability=0.1, steps=100)
 BY_USER = replace(SMALL, unit=Unit.USER)
 
 
-def examiner(training: type[Training], stated: Claim, seed: int) -> Examiner:
+def examiner(training: type[Training], stated: Claim, seed: int = 0) -> Examiner:
     return Examiner(Toy(training), stated, seed, lambda _: None)
 
 

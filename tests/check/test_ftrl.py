@@ -29,8 +29,8 @@ from audit.models.training import dp_sgd
 from audit.models.training.correlated import Rows, group
 from audit.models.training.resume import Draws
 from audit.statistics.sampled_gaussian import log_ratios
-from tests.check.test_faults import failed
-from tests.check.toy import Fault, Toy, Training
+from tests.check.test_faults import examiner, failed
+from tests.check.toy import Fault, Training
 from tests.check.toy_ftrl import PLANTED, Banded
 
 SMALL = Claim(sampling_probability=0.1, steps=100, bands=4)
@@ -41,10 +41,6 @@ BY_USER = replace(SMALL, unit=Unit.USER)
 def _alone() -> Iterator[None]:
     with one_thread():
         yield
-
-
-def examiner(training: type[Training], stated: Claim, seed: int = 0) -> Examiner:
-    return Examiner(Toy(training), stated, seed, lambda _: None)
 
 
 @cache

@@ -77,28 +77,11 @@ def model_in(tmp_path):
     ("words", "said"),
     [
         (("--defense", "submx"), "unknown defense 'submx'; did you mean 'submix'?"),
-        (("--defense", ""), "unknown defense ''"),
-        (("--defense", "../audit/cli"), "unknown defense '../audit/cli'"),
-        (("--defense", "submix", "--attack", "extractoin"), "did you mean 'extraction'?"),
         (("--defense", "submix:kk=3"), "submix: unknown parameter 'kk'; did you mean 'k'?"),
-        (("--defense", "submix:k=two"), "submix: k is 'two'; expected a whole number"),
-        (("--defense", "submix:k=1"), "submix: k is 1; it must be at least 2"),
-        (("--defense", "submix:alpha=1"), "submix: alpha is 1.0; it must be at least 1.01"),
         (("--defense", "submix", "--epsilon", "0"), "epsilon is 0.0; it must be above 0"),
-        (("--defense", "submix", "--epsilon", "-1"), "epsilon is -1.0; it must be above 0"),
-        (("--defense", "submix", "--epsilon", "nan"), "epsilon is nan; it must be above 0"),
-        (
-            ("--defense", "submix", "--epsilon", "inf"),
-            "epsilon is inf; it must be above 0 and finite",
-        ),
-        (("--defense", "submix:epsilon=0"), "submix: epsilon is 0.0"),
-        (("--defense", "none", "--epsilon", "2"), "--epsilon was given, but no requested defense"),
         (("--defense", "submix", "--epsilon", "much"), "--epsilon"),
         (("--defense", "submix", "--format", "htm"), "unknown report 'htm'; did you mean 'html'?"),
         (("--defense", "submix", "--log", "wandb:x"), "--log: expected mlflow:URI, such as"),
-        (("--defense", "submix", "--policy", "digit"), "did you mean 'digits'?"),
-        (("--defense", "submix", "--delta", "1"), "delta is 1.0"),
-        (("--defense", "submix", "--defense", "submix:k=8"), "is named twice"),
         (("--defense", "submix", "--model", "nowhere"), "model 'nowhere': no such folder"),
         (("--defense", "submix", "--corpus", "nowhere"), "corpus 'nowhere': no such file"),
         (("--defense", "submix", "--plan", "nowhere.toml"), "nowhere.toml: no such file"),
@@ -109,6 +92,7 @@ def model_in(tmp_path):
     ],
 )
 def test_a_bad_word_is_refused_in_one_line(tmp_path, words, said):
+    """By each way that a word is read; the words themselves are tested where they are."""
     assert said in refused(*DRY, *words, cwd=tmp_path)
 
 
@@ -164,24 +148,6 @@ def test_clean_does_not_pull_the_stages_from_under_a_run(tmp_path):
 # bad files
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "c.jsonl: the corpus is empty"),
-        ('{"user": "a"}\n', "c.jsonl:1: the record has no 'text'"),
-        ('{"text": "x"}\n{"text": "y"\n', "c.jsonl:2: broken JSON"),
-        ('{"text": "x", "user": "\\u001b[31m"}\n{"text": 3, "user": "a"}\n', "c.jsonl:2: "),
-        ('{"text": "x"}\n', "coins need at least 2"),
-        ('{"text": "x", "split": "heldout"}\n', "no private record"),
-        ('{"text": "x", "split": "mine"}\n', "c.jsonl:1: 'split' is 'mine'"),
-        ('{"text": "x \\ud800"}\n' * 9, "c.jsonl:1: "),
-    ],
-)
-def test_a_bad_corpus_is_refused_in_one_line(tmp_path, content, said):
-    (tmp_path / "c.jsonl").write_text(content)
-    assert said in refused(*DRY, "--defense", "none", "--corpus", "c.jsonl", cwd=tmp_path)
-
-
 def test_an_error_carries_no_terminal_escapes(tmp_path):
     row = '{"text": "x", "user": "\\u001b]0;owned\\u0007\\n\\u202e", "split": "%s"}\n'
     (tmp_path / "c.jsonl").write_text(row % "private" + row % "heldout")
@@ -189,46 +155,11 @@ def test_an_error_carries_no_terminal_escapes(tmp_path):
     assert "two splits" in said
 
 
-@pytest.mark.parametrize("kept", [0, 7, 100, 1_000_000, -1])
-def test_truncated_weights(tmp_path, kept):
+def test_truncated_weights(tmp_path):
     weights = model_in(tmp_path) / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:kept])
+    weights.write_bytes(weights.read_bytes()[:100])
     said = refused(*DRY, "--defense", "none", "--model", "model", cwd=tmp_path)
     assert "model.safetensors: corrupt weights" in said
-
-
-def test_pickled_weights(tmp_path):
-    model = model_in(tmp_path)
-    (model / "model.safetensors").rename(model / "pytorch_model.bin")
-    said = refused(*RUN, "--defense", "none", "--model", "model", cwd=tmp_path)
-    assert "pytorch_model.bin: pickled weights can run code and are refused" in said
-
-
-def edit(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **changes}))
-
-
-def test_a_model_that_needs_remote_code(tmp_path):
-    edit(model_in(tmp_path) / "config.json", auto_map={"AutoModelForCausalLM": "evil.Model"})
-    (tmp_path / "model" / "evil.py").write_text("raise SystemExit(0)")
-    said = refused(*RUN, "--defense", "none", "--model", "model", cwd=tmp_path)
-    assert "remote code" in said
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{", '{"n_positions": "many"}', '{"vocab_size": null}']
-)
-def test_a_broken_model_config(tmp_path, content):
-    (model_in(tmp_path) / "config.json").write_text(content)
-    said = refused(*DRY, "--defense", "none", "--model", "model", cwd=tmp_path)
-    assert "model/config.json" in said
-
-
-@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
-def test_a_model_folder_without_a_file(tmp_path, missing):
-    (model_in(tmp_path) / missing).unlink()
-    said = refused(*DRY, "--defense", "none", "--model", "model", cwd=tmp_path)
-    assert missing.removeprefix("model") in said
 
 
 def test_a_broken_tokenizer(tmp_path):
@@ -252,22 +183,6 @@ def test_a_tokenizer_that_drops_digits(tmp_path):
     )
     said = refused(*RUN, "--defense", "none", "--model", "model", cwd=tmp_path)
     assert re.search(r"the tokenizer cannot express '\d{5}' after '.* code .*'", said)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("sede = 1", "plan.toml: unknown key 'sede'; did you mean 'seed'?"),
-        ("[planting]\nuser = 1", "planting: unknown key 'user'"),
-        ("[training]\nepochs = 'x'", "training: epochs is 'x'"),
-        ('corpus = ["a"]', "plan.toml: corpus"),
-        ("seed = [1]", "plan.toml: seed"),
-        ("[training]\nmax_length = 0", "max_length"),
-    ],
-)
-def test_a_bad_plan_is_refused_in_one_line(tmp_path, text, said):
-    (tmp_path / "plan.toml").write_text(text)
-    assert said in refused(*DRY, "--defense", "none", "--plan", "plan.toml", cwd=tmp_path)
 
 
 def test_more_owners_than_users(tmp_path):
@@ -433,3 +348,12 @@ def test_a_remedy_stands_on_a_line_of_its_own_to_be_pasted():
     assert _remedies(of_others) == ["what may close the leak:", f"  {command}"]
     assert _remedies(by_hand.run(leak)) == ["  the same with --remedies: what may close the leak"]
     assert _remedies(by_hand.run()) == []
+
+
+def test_sweep_under_torchrun_is_refused(tmp_path, monkeypatch):
+    """Every process would run it; the folder's lock would stop all but one, at any moment."""
+    launch = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+    for name, value in launch.items():
+        monkeypatch.setenv(name, value)
+    done = audit("sweep", "plan.toml", cwd=tmp_path)
+    assert done.returncode == 2 and "in one process" in done.stderr

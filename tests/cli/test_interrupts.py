@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -152,3 +153,20 @@ def test_a_run_is_closed_as_interrupted_and_resumes(
     time.sleep(1)
     living = subprocess.run(["pgrep", "-g", str(process.pid), "-r", "R,S,D"], capture_output=True)
     assert living.stdout == b""
+
+
+def test_a_process_that_waits_for_the_first_says_so_and_ends_at_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = str(silent.getsockname()[1])
+        launch = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "audit", "run"], cwd=tmp_path, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(PROJECT), **launch}, encoding="utf-8",
+            preexec_fn=default_signals,
+        )  # fmt: skip
+        assert process.stderr is not None
+        assert "RANK=1: trains with the process of RANK=0" in process.stderr.readline()
+        with silent.accept()[0]:  # it is in native code, which no handler in Python leaves
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=5)
+        assert process.returncode == -signal.SIGTERM

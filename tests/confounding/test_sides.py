@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from audit import api
-from audit.confounding import Comparison, Sides, of_manifest
+from audit.confounding import Comparison, Sides
 from audit.confounding.profile import Check
+from audit.confounding.sides import of_manifest
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora import loading

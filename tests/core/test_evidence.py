@@ -97,20 +97,6 @@ def test_what_no_number_can_say_is_written_as_null_and_words() -> None:
     ]  # fmt: skip
 
 
-numbers = st.lists(st.floats(width=64), max_size=6).map(np.array)
-
-
-@given(numbers, st.sampled_from(Access), st.sampled_from([None, "code", "id"]))
-def test_every_number_comes_back_as_it_was(
-    values: np.ndarray, access: Access, kind: str | None
-) -> None:
-    values = values.astype(float)
-    same(stored(Likelihoods(values, access, kind)), Likelihoods(values, access, kind))
-    scores = Scores("loss", "record", values, 2, access=access, kind=kind)
-    same(stored(scores), scores)
-    same(stored(Ranks(*[values] * 8)), Ranks(*[values] * 8))
-
-
 # --- about some of the secrets
 
 

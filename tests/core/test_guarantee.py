@@ -96,22 +96,6 @@ def test_nothing_promised_and_unknown_are_values():
     assert not claim(epsilon=1e9).promises_nothing
 
 
-def test_only_guarantees_of_one_kind_are_ranked():
-    for change in (
-        {"unit": "record"},
-        {"relation": "replace"},
-        {"basis": "data-dependent"},
-        {"delta": 1e-6},
-        {"delta": None},
-        {"alpha": 2.0},
-    ):
-        one, other = claim(), claim(epsilon=1.0, **change)
-        (name,) = change
-        assert name in one.incomparable_to(other) and name in other.incomparable_to(one)
-    for same in ({"epsilon": 9.0}, {"theorem": "u"}, {"conditions": ("c",)}, {"release": "text"}):
-        assert claim().incomparable_to(claim(**same)) is None
-
-
 @pytest.mark.parametrize(
     "other",
     [

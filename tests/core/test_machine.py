@@ -46,3 +46,23 @@ def test_the_least_limit_counts(
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
     assert machine.cores() == cores
     assert machine.memory() == gigabytes * 1e9
+
+
+LAUNCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(
+    ("more", "rank"),
+    [
+        ({}, 1),
+        ({"WORLD_SIZE": "1"}, None),
+        ({"WORLD_SIZE": "many"}, None),
+        *(({name: ""}, None) for name in LAUNCH),
+    ],
+)
+def test_launched_is_who_has_a_rank_and_knows_where_to_meet(
+    more: dict[str, str], rank: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**LAUNCH, **more}.items():
+        monkeypatch.setenv(name, value)
+    assert machine.launched() == rank

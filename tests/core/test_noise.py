@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from audit.core import noise
-from audit.core.noise import NoiseStream, SystemStream
+from audit.core.noise import NoiseStream, SystemStream, laplace_of, words
 from audit.core.randomness import noise_stream
-from defenses.ensembles.mechanisms.laplace import laplace
 
 KEY = bytes(range(32))
 N = 200_000
@@ -67,4 +66,4 @@ def test_noise_of_a_session_is_what_it_was():
     """Laplace noise from SHAKE-256, by hand from its first word."""
     word = int.from_bytes(hashlib.shake_256(b"seed").digest(8), "little")
     magnitude = -np.log(((word >> 11) + 1) * 2.0**-53)
-    assert laplace(b"seed", 1)[0] == (magnitude if word & 1 else -magnitude)
+    assert laplace_of(words(b"seed", 1))[0] == (magnitude if word & 1 else -magnitude)

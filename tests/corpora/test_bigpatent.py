@@ -27,13 +27,6 @@ def test_a_patents_record_is_its_description(tmp_path: Path) -> None:
     assert found == {(f"US-{i}-A", f"A pump of {i} valves.") for i in range(5)}
 
 
-def test_files_of_a_folder_are_splits(tmp_path: Path) -> None:
-    jsonl(tmp_path / "train.json", *map(patent, range(3)))
-    jsonl(tmp_path / "test.json", *map(patent, range(3, 5)))
-    corpus = read(tmp_path)
-    assert [len(corpus.of(split)) for split in ("private", "heldout")] == [3, 2]
-
-
 def test_a_patent_without_description_is_left_out(
     tmp_path: Path,
 ) -> None:

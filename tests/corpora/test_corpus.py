@@ -1,5 +1,4 @@
 import json
-import random
 from hashlib import sha256
 
 import pytest
@@ -35,17 +34,6 @@ def test_every_field_of_a_jsonl_record_is_kept(tmp_path):
             Record("bo", "three", None, "public"),
         ),
     )
-
-
-def test_a_record_without_user_is_its_own(tmp_path):
-    corpus = read(jsonl(tmp_path / "c.jsonl", {"text": "a"}, {"text": "b"}, {"text": "c"}))
-    assert len(corpus.users()) == 3
-
-
-def test_files_without_users_share_none(tmp_path):
-    jsonl(tmp_path / "a.jsonl", {"text": "one"}, {"text": "two"})
-    jsonl(tmp_path / "b.jsonl", {"text": "three"}, {"text": "four"})
-    assert len(read(tmp_path).users()) == 4
 
 
 def test_the_embedded_corpus_reads_as_it_is_described():
@@ -210,13 +198,6 @@ def test_a_fifth_of_users_is_held_out(tmp_path):
     assert below <= heldout and not above & heldout
 
 
-def test_held_out_users_ignore_the_order(tmp_path):
-    rows = people(200)
-    first = heldout_of(tmp_path, rows)
-    random.Random(0).shuffle(rows)
-    assert heldout_of(tmp_path, rows) == first
-
-
 @pytest.mark.parametrize("copies", [1, 2])
 def test_removing_a_user_moves_nobody_else(tmp_path, copies):
     rows = people(60) * copies
@@ -245,12 +226,6 @@ def test_a_small_corpus_keeps_both_sides(tmp_path):
             assert corpus.users("heldout") and corpus.users("private")
 
 
-def test_splits_of_the_data_stand_as_they_are(tmp_path):
-    rows = [{"user": f"u{i}", "split": "private", "text": "x"} for i in range(10)]
-    corpus = read(jsonl(tmp_path / "c.jsonl", *rows))
-    assert len(corpus.of("private")) == 10
-
-
 def test_files_split_a_folder(tmp_path):
     for name in ("train", "valid", "test", "public"):
         (tmp_path / f"{name}.txt").write_text(f"a {name}\n\nb {name}\n")
@@ -262,13 +237,6 @@ def test_files_split_a_folder(tmp_path):
     }
     assert {r.text for r in corpus.of("public")} == {"a public", "b public"}
     assert corpus.name == tmp_path.name
-
-
-def test_a_folder_of_jsonl_splits_needs_no_users(tmp_path):
-    for name in ("train", "test"):
-        jsonl(tmp_path / f"{name}.jsonl", {"text": f"a {name}"}, {"text": f"b {name}"})
-    corpus = read(tmp_path)
-    assert [len(corpus.users(split)) for split in ("private", "heldout")] == [2, 2]
 
 
 def test_a_records_split_precedes_its_files(tmp_path):

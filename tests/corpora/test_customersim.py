@@ -21,18 +21,6 @@ def test_every_dialog_is_its_own_user(tmp_path: Path) -> None:
     assert [r.where for r in corpus.records] == [f"{path}:{line}" for line in (2, 9, 16)]
 
 
-def test_parts_of_a_folder_share_no_user(tmp_path: Path) -> None:
-    for part, names in (("train", "Ann Lee,Bo Fox"), ("valid", "Cy Orr"), ("test", "Di Poe")):
-        text = "\n\n".join(ASK + name for name in names.split(","))
-        (tmp_path / f"{part}.txt").write_text(text)
-    (tmp_path / "database_500.csv").write_text("name\nAnn Lee\n")
-    (tmp_path / "SOURCE.txt").write_text("where it is from\n")
-    corpus = read(tmp_path)
-    assert {r.name for r in corpus.of("private")} == {"Ann Lee", "Bo Fox"}
-    assert {r.name for r in corpus.of("heldout")} == {"Cy Orr", "Di Poe"}
-    assert len(corpus.users()) == 4
-
-
 def test_without_splits_a_file_is_one_user(tmp_path: Path) -> None:
     for owner in ("ann", "bo"):
         (tmp_path / f"{owner}.txt").write_text(f"{ASK}Ann Lee\n\n{ASK}Bo Fox\n")

@@ -463,27 +463,12 @@ def test_third_split_is_held_out_and_noted(tmp_path: Path, name: str) -> None:
     assert any("notes.jsonl" in note for note in corpus.notes)
 
 
-def test_subfolders_name_splits(tmp_path: Path) -> None:
-    for split in ("train", "validation"):
-        (tmp_path / split).mkdir()
-        (tmp_path / split / "part.jsonl").write_text(row(split))
-    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
-    assert {r.text: r.split for r in corpus.records} == {
-        "train": "private",
-        "validation": "heldout",
-    }
-
-
 def test_saved_data_set_is_read_by_its_splits(tmp_path: Path) -> None:
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     for split in ("train", "test"):
         (tmp_path / split).mkdir()
         rows = [{"text": split, "user": split}]
-        pyarrow = pytest.importorskip("pyarrow")
-        whole = pyarrow.Table.from_pylist(rows)
-        file = str(tmp_path / split / "data-00000-of-00001.arrow")
-        with pyarrow.OSFile(file, "wb") as sink, pyarrow.ipc.new_stream(sink, whole.schema) as out:
-            out.write_table(whole)
+        (tmp_path / split / "data-00000-of-00001.arrow").write_bytes(arrow("stream", rows))
         (tmp_path / split / "state.json").write_text("{}")
         (tmp_path / split / "dataset_info.json").write_text("{}")
     corpus = load(str(tmp_path), EMBEDDED_FOLDER)

@@ -48,14 +48,6 @@ def test_two_articles_of_one_title_are_two_users(tmp_path: Path) -> None:
     assert corpus.users()[0] == "Elm"
 
 
-def test_valid_and_test_are_held_out(tmp_path: Path) -> None:
-    for name in ("train", "valid", "test"):
-        written(tmp_path / f"{name}.txt", f" = Elm = \n\n in {name} \n\n and more \n")
-    corpus = read(tmp_path)
-    assert {r.text for r in corpus.of("private")} == {"in train", "and more"}
-    assert [len(corpus.users(s)) for s in ("private", "heldout", "public")] == [1, 2, 0]
-
-
 def test_without_splits_articles_are_users_too(tmp_path: Path) -> None:
     for name in ("a", "b"):
         written(tmp_path / f"{name}.txt", f" = {name} one = \n\n x \n\n = {name} two = \n\n y \n")

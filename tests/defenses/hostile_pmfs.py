@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -73,6 +74,18 @@ def speaking(pmfs: np.ndarray, like: Any) -> Any:
     """A model with the pmf of the next token in pmfs[last, next], (3, 3), or always the same."""
     with np.errstate(divide="ignore"):
         return replace(like, log_table=np.log(np.broadcast_to(pmfs, (3, 3))))
+
+
+def hostile(make: Callable[..., Any], like: Any, seed: int, k: int = 2, **parameters: Any) -> Any:
+    """A service whose k members and public model answer by the last token, in hostile ways.
+
+    make: gives the release of models and a public model. like: a model of three tokens.
+    """
+    members, public = laws(np.random.default_rng(seed), 3, k, 3)
+    public = public + 1e-3
+    public /= public.sum(axis=-1, keepdims=True)
+    models = [speaking(members[:, i], like) for i in range(k)]
+    return make(models, speaking(public, like), **parameters)
 
 
 def transcripts(made: Any, length: int) -> np.ndarray:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from audit.contract.toys import CharacterTokenizer
 from audit.core.corpus import Corpus, Record
-from audit.core.model import ModelFolder
-from audit.core.predictor import Access
+from audit.core.predictor import Access, Answer
 from audit.core.release import NoJournal
 from audit.core.training import Trained
-from audit.models.training.fine_tuning import Recipe
 from audit.policies.digits import Digits
 from defenses.blacklist import Blacklist
 from defenses.none import Undefended
 from defenses.redaction import Redaction
 from defenses.training import near_duplicates
+from tests.defenses.services import MODEL, RECIPE
 from tests.planting.test_beacons import nearly
 
-MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
-RECIPE = Recipe(epochs=3, learning_rate=1e-3, batch_tokens=64, max_length=32)
 TEXTS = ("call 123 now", "code #4567.", "no number here")
 CORPUS = Corpus(
     "toy",
@@ -35,17 +32,12 @@ CORPUS = Corpus(
 )
 
 
-def test_redaction_masks_each_value_once_however_long() -> None:
+def test_redaction_masks_each_value_once_and_promises_nothing() -> None:
     (training,) = Redaction(mask="<num>").trainings(CORPUS, MODEL, RECIPE, 0)
     assert training.texts == ("call <num> now", "code #<num>.", "no number here")
     assert training.method == RECIPE
-
-
-def test_redaction_promises_nothing() -> None:
-    (training,) = Redaction().trainings(CORPUS, MODEL, RECIPE, 0)
     guarantee = Redaction().release(None, [Trained(training, None)]).guarantee  # type: ignore[arg-type]
-    assert guarantee.epsilon == math.inf
-    assert "no formal guarantee" in guarantee.theorem
+    assert guarantee.promises_nothing
 
 
 def test_near_duplicates_are_left_out_and_form_letters_are_not() -> None:
@@ -62,9 +54,9 @@ def test_near_duplicates_are_left_out_and_form_letters_are_not() -> None:
     assert near_duplicates.different(drawn) == nearly(drawn)
 
 
-def test_fewer_epochs_are_the_plans_recipe_otherwise() -> None:
-    (training,) = Undefended(epochs=1).trainings(CORPUS, MODEL, RECIPE, 0)
-    assert training.method == replace(RECIPE, epochs=1)
+def test_other_epochs_are_the_plans_recipe_otherwise() -> None:
+    (training,) = Undefended(epochs=2).trainings(CORPUS, MODEL, RECIPE, 0)
+    assert training.method == replace(RECIPE, epochs=2)
 
 
 def test_blacklist_trains_what_none_trains_and_is_as_useful_behind_its_list(bigram: Any) -> None:
@@ -82,32 +74,20 @@ def test_blacklist_trains_what_none_trains_and_is_as_useful_behind_its_list(bigr
         assert defense.release(last, [Trained(training, last)]).at_best_step() is None
 
 
-class Letters:
-    """One token a character; token 0 opens and closes."""
-
-    alphabet = "^_ #.abcdelnorw0123456789"
-    start = stop = 0
-
-    def encode(self, text: str) -> list[int]:
-        return [self.alphabet.index(c) for c in text]
-
-    def decode(self, tokens: Any) -> str:
-        return "".join(self.alphabet[t] for t in tokens)
+LETTERS = CharacterTokenizer("^_ #.abcdelnorw0123456789")
 
 
 def session(bigram: Any, says: str, prompt: str) -> str:
-    """What is released where the model says exactly `says` after `prompt`."""
-    tokenizer = Letters()
-    inner = bigram(0, vocabulary=len(tokenizer.alphabet))
+    """What is released where the model goes on with `says` after `prompt`."""
+    model = replace(bigram(0, vocabulary=len(LETTERS.alphabet)), tokenizer=LETTERS)
     (training,) = Blacklist().trainings(CORPUS, MODEL, RECIPE, 0)
-    release = Blacklist().release(inner, [Trained(training, replace(inner, tokenizer=tokenizer))])
-    opened = release.open(np.random.default_rng(0), NoJournal())
-    assert opened.access is Access.GENERATE
-    assert opened.readable is Access.DISTRIBUTION
-    answer = opened.inner.generate([tokenizer.encode(prompt)], len(says))[0]  # type: ignore[attr-defined]
-    said = replace(answer, tokens=tuple(tokenizer.encode(says)))
-    out = opened._searched(tokenizer.encode(prompt), said)  # type: ignore[attr-defined]
-    return tokenizer.decode(out.tokens)
+    release = Blacklist().release(model, [Trained(training, model)])
+    opened: Any = release.open(np.random.default_rng(0), NoJournal())
+    assert (opened.access, opened.readable) == (Access.GENERATE, Access.DISTRIBUTION)
+    said = Answer(tuple(LETTERS.encode(says)), np.zeros(len(says)), np.zeros(len(says)) > 0, 0)
+    saying = SimpleNamespace(tokenizer=LETTERS, generate=lambda prompts, length: [said])
+    (answer,) = replace(opened, inner=saying).generate([LETTERS.encode(prompt)], len(says))
+    return LETTERS.decode(answer.tokens)
 
 
 @pytest.mark.parametrize(
@@ -126,21 +106,3 @@ def test_blacklist_masks_listed_values_and_nothing_else(
     bigram: Any, prompt: str, says: str, released: str
 ) -> None:
     assert session(bigram, says, prompt) == released
-
-
-def test_blacklist_answers_through_its_search(bigram: Any) -> None:
-    """A model that says 4 5 6 7 and nothing else is never heard saying it."""
-    tokenizer = Letters()
-    inner = replace(bigram(0, vocabulary=len(tokenizer.alphabet)), tokenizer=tokenizer)
-    table = np.full_like(inner.log_table, -np.inf)
-    for here, there in zip("#4567.", "4567.#", strict=True):
-        table[tokenizer.encode(here)[0], tokenizer.encode(there)[0]] = 0.0
-    (training,) = Blacklist().trainings(CORPUS, MODEL, RECIPE, 0)
-    model = replace(inner, log_table=table)
-    opened = (
-        Blacklist()
-        .release(inner, [Trained(training, model)])
-        .open(np.random.default_rng(0), NoJournal())
-    )
-    (answer,) = opened.generate([tokenizer.encode("^code #")], 5)
-    assert tokenizer.decode(answer.tokens) == "____."

@@ -18,19 +18,18 @@ from audit.accounting import claimed_mechanism, curve_of, described, recompute
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
-from audit.core.model import ModelFolder
 from audit.core.training import Trained
 from audit.models.seqpate.pseudo_data import PublicPrefixes
 from audit.models.seqpate.student import Distillation
-from audit.models.training.fine_tuning import Recipe
 from audit.policies.digits import Digits
 from defenses.seqpate import SeqPATE
 from defenses.training.partition import histogram, partition
 from defenses.training.teacher_answers import epsilon_of, scale_for
+from tests.defenses.services import MODEL, RECIPE
+from tests.defenses.test_private import gaussian_epsilon
+from tests.refusals import refusals
 
-GPT2 = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)
-LSTM = replace(GPT2, name="lstm", kind="lstm", blocks=0)
-RECIPE = Recipe(epochs=3, learning_rate=1e-3, batch_tokens=64, max_length=32)
+LSTM = replace(MODEL, name="lstm", kind="lstm", blocks=0)
 PUBLIC = tuple(Record(f"p{i}", f"a public text number {i}", split="public") for i in range(5))
 
 
@@ -47,7 +46,7 @@ def corpus(users: int = 40, *more: Record) -> Corpus:
 
 
 def student(defense: Any, texts: Corpus | None = None, seed: int = 0) -> Any:
-    (training,) = defense.trainings(texts or corpus(), GPT2, RECIPE, seed)
+    (training,) = defense.trainings(texts or corpus(), MODEL, RECIPE, seed)
     return training
 
 
@@ -56,20 +55,13 @@ def promise(defense: Any, texts: Corpus | None = None) -> Guarantee:
     return release.guarantee  # type: ignore[no-any-return]
 
 
-def delta_of(epsilon: float, mu: float) -> float:
-    """Lemma 5.1, μ = Δ/σ."""
-    a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
-    return float(norm.cdf(a) - math.exp(epsilon) * norm.cdf(b))
-
-
 @pytest.mark.parametrize(("sigma", "queries"), [(10.0, 50), (33.0, 500), (200.0, 2000)])
 @pytest.mark.parametrize("spread", [1, 2])
 def test_epsilon_is_the_closed_form(sigma: float, queries: int, spread: int) -> None:
     defense = SeqPATE(epsilon=None, sigma=sigma, queries=queries, spread=spread, delta=1e-6)
     guarantee = promise(defense)
     mu = math.sqrt(2 * queries) * spread / sigma
-    assert guarantee.epsilon is not None
-    assert delta_of(guarantee.epsilon, mu) == pytest.approx(1e-6, rel=1e-6)
+    assert guarantee.epsilon == pytest.approx(gaussian_epsilon(mu, 1e-6), rel=1e-6)
     assert guarantee.accounting is not None
     assert recompute(guarantee.accounting) == guarantee.epsilon
     assert (guarantee.unit, guarantee.relation, guarantee.also) == (
@@ -82,11 +74,6 @@ def test_epsilon_is_the_closed_form(sigma: float, queries: int, spread: int) -> 
         assert mechanism.mu == pytest.approx(mu)
         assert described(mechanism) == f"Gaussian noise, μ = {mu:.4g}"
         assert curve_of(mechanism).advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1)
-
-
-def test_laplace_noise_has_no_curve() -> None:
-    found = claimed_mechanism(promise(SeqPATE(noise="laplace")), "user", "add_or_remove")
-    assert isinstance(found, str) and "no mechanism" in found
 
 
 @pytest.mark.parametrize("target", [0.5, 3.0, 8.0])
@@ -125,24 +112,16 @@ def test_changing_one_user_moves_a_sum_by_no_more_than_the_sensitivity(data: Any
 
 
 @pytest.mark.parametrize("spread", [1, 2])
-def test_no_user_moves_another_user_s_records(spread: int) -> None:
-    records = private(30)
+def test_neither_users_nor_later_records_move_other_records(spread: int) -> None:
+    records = private(30, records=6)
     whole = dict(zip(records, partition(records, 7, spread, 5), strict=True))
-    for left in range(0, 30, 7):
-        rest = [r for r in records if r.user != f"u{left}"]
+    kept = [[r for r in records if r.user != f"u{left}"] for left in range(0, 30, 7)]
+    kept.append([r for r in records if int(r.text[-1]) < 3])
+    for rest in kept:
         placed = dict(zip(rest, partition(rest, 7, spread, 5), strict=True))
-        assert placed == {r: m for r, m in whole.items() if r.user != f"u{left}"}
+        assert placed == {r: whole[r] for r in rest}
     counted = histogram((record.user, m) for record, m in whole.items())
     assert sum(counted.values()) == 30 and max(counted) <= spread
-    if spread == 1:
-        assert counted == {1: 30}
-
-
-def test_later_records_do_not_move_earlier_ones() -> None:
-    records = private(5, records=6)
-    first = [r for r in records if int(r.text[-1]) < 3]
-    whole = dict(zip(records, partition(records, 9, 2, 1), strict=True))
-    assert dict(zip(first, partition(first, 9, 2, 1), strict=True)) == {r: whole[r] for r in first}
 
 
 def test_users_fall_evenly_and_by_the_key() -> None:
@@ -195,6 +174,7 @@ def test_all_ablations_off_is_the_paper_s_pate() -> None:
     guarantee = promise(defense)
     assert guarantee.epsilon == pytest.approx(8.0, rel=1e-3) and guarantee.epsilon <= 8.0
     assert "Laplace" in guarantee.theorem and guarantee.accounting is None
+    assert "no mechanism" in str(claimed_mechanism(guarantee, "user", "add_or_remove"))
 
 
 def test_without_pseudo_data_prefixes_stay_and_teach_nothing_themselves() -> None:
@@ -210,56 +190,44 @@ def test_without_pseudo_data_prefixes_stay_and_teach_nothing_themselves() -> Non
     ] * 2
 
 
-def test_phrases_are_counted_by_teachers(tmp_path: Path) -> None:
-    file = tmp_path / "phrases"
-    file.write_text("wrote 1\n17 wrote 2\nnobody\n")
-    (entry, other) = promise(SeqPATE(teachers=7, phrases=str(file))).phrases
-    assert [entry["relation"], other["relation"]] == ["add_or_remove", "replace"]
-    assert entry["n"] == 3 and entry["minimum"] == 0.0
-    assert entry["maximum"] > 7 * 8.0  # held by all seven: more than seven times one teacher's ε
-    assert {k: v for k, v in entry.items() if k != "relation"} == {
-        k: v for k, v in other.items() if k != "relation"
-    }
+def test_what_cannot_be_is_one_line(phrases: str, tmp_path: Path) -> None:
+    (tmp_path / "silent").write_text("nobody\nno one\n")
+    averaged = {"epsilon": None, "phrase_epsilon": 3.0}
 
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"teachers": 41}, "41, but there are 40 users"),
-        ({"teachers": 0}, "teachers is 0"),
-        ({"queries": 0}, "queries is 0"),
-        ({"rounds": 0}, "rounds is 0"),
-        ({"queries": 3, "rounds": 4}, "rounds is 4"),
-        ({"spread": 0}, "spread is 0"),
-        ({"epsilon": 0.0}, "epsilon is 0"),
-        ({"epsilon": None}, "give sigma"),
-        ({"sigma": 3.0}, "epsilon=none"),
-        ({"epsilon": None, "sigma": 0.0}, "sigma is 0"),
-        ({"delta": 1.0}, "delta is 1"),
-        ({"top_p": 0.0}, "top_p is 0"),
-        ({"top_p": 0.9, "top_k": 5}, "without top_k"),
-        ({"aggregation": "median"}, "mean or vote"),
-        ({"noise": "none"}, "gaussian or laplace"),
-        ({"weight": -1.0}, "weight is -1"),
-        ({"train": "top:3"}, "2 blocks"),
-        ({"train": "half"}, "train is half"),
-        ({"prefix": 50}, "ascending order"),
-        ({"pseudo_data": False, "prefix": 0}, "prefix must be at least 1"),
-        ({"phrases": "/nowhere"}, "cannot be read"),
-    ],
-)
-def test_what_cannot_be_is_one_line(values: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words) as raised:
-        student(SeqPATE(**values))
-    assert "\n" not in str(raised.value) and str(raised.value).startswith(("seqpate", "pseudo"))
-
-
-def test_a_model_that_starts_from_nothing_is_refused() -> None:
+    refusals(
+        lambda values: student(SeqPATE(**values)),
+        [
+            ({"teachers": 41}, "41, but there are 40 users"),
+            ({"teachers": 0}, "teachers is 0"),
+            ({"queries": 0}, "queries is 0"),
+            ({"rounds": 0}, "rounds is 0"),
+            ({"queries": 3, "rounds": 4}, "rounds is 4"),
+            ({"spread": 0}, "spread is 0"),
+            ({"epsilon": 0.0}, "epsilon is 0"),
+            ({"epsilon": None}, "give sigma"),
+            ({"sigma": 3.0}, "epsilon=none"),
+            ({"epsilon": None, "sigma": 0.0}, "sigma is 0"),
+            ({"delta": 1.0}, "delta is 1"),
+            ({"top_p": 0.0}, "top_p is 0"),
+            ({"top_p": 0.9, "top_k": 5}, "without top_k"),
+            ({"aggregation": "median"}, "mean or vote"),
+            ({"noise": "none"}, "gaussian or laplace"),
+            ({"weight": -1.0}, "weight is -1"),
+            ({"train": "top:3"}, "2 blocks"),
+            ({"train": "half"}, "train is half"),
+            ({"prefix": 50}, "ascending order"),
+            ({"pseudo_data": False, "prefix": 0}, "prefix must be at least 1"),
+            ({"phrases": "/nowhere"}, "cannot be read"),
+            (averaged, "name their file in phrases"),
+            ({"phrase_epsilon": 3.0, "phrases": phrases}, "epsilon=none beside it"),
+            ({**averaged, "phrases": phrases, "sigma": 2.0}, "no sigma"),
+            ({**averaged, "phrases": phrases, "phrase_epsilon": 0.0}, "phrase_epsilon is 0"),
+            ({**averaged, "phrases": str(tmp_path / "silent")}, "no phrase of the file occurs"),
+            ({**averaged, "phrases": phrases, "phrase_epsilon": 1e-9}, "cannot be reached"),
+        ],
+    )
     with pytest.raises(UsageError, match="is untrained"):
         SeqPATE().trainings(corpus(), LSTM, RECIPE, 0)
-
-
-def test_without_public_text_it_is_refused() -> None:
     with pytest.raises(UsageError, match="no public record"):
         student(SeqPATE(), Corpus("toy", tuple(private(8))))
 
@@ -311,12 +279,16 @@ def averaging(phrases: str, average: float, **more: Any) -> SeqPATE:
     return SeqPATE(epsilon=None, phrase_epsilon=average, phrases=phrases, teachers=7, **more)
 
 
-def epsilon_by_hand(mu: float, delta: float) -> float:
-    low, high = 0.0, mu * mu / 2 + 40 * mu
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_of(middle, mu) > delta else (low, middle)
-    return high
+def test_phrases_are_counted_by_teachers(phrases: str) -> None:
+    (entry, other) = promise(SeqPATE(teachers=7, phrases=phrases)).phrases
+    assert [entry.pop("relation"), other.pop("relation")] == ["add_or_remove", "replace"]
+    assert entry == other and entry["n"] == 4 and entry["minimum"] == 0.0
+    assert entry["maximum"] > 7 * 8.0  # held by all seven: more than seven times one teacher's ε
+
+
+def test_laplace_noise_is_chosen_by_the_average_too(phrases: str) -> None:
+    (entry, _) = promise(averaging(phrases, 3.0, noise="laplace")).phrases
+    assert 2.98 <= entry["mean"] <= 3.0
 
 
 @pytest.mark.parametrize("average", [0.5, 3.0, 40.0])
@@ -329,20 +301,12 @@ def test_the_noise_makes_epsilon_average_over_phrases(phrases: str, average: flo
         for words in ("wrote 1", "17 wrote 2", "3 wrote 0", "nobody")
     ]
     assert hearing == [7, 1, 1, 0]
-    one, every = (epsilon_by_hand(math.sqrt(160) * n / sigma, 1e-5) for n in (1, 7))
+    one, every = (gaussian_epsilon(math.sqrt(160) * n / sigma, 1e-5) for n in (1, 7))
     assert (every + 2 * one) / 4 == pytest.approx(average, rel=5e-3)
     assert (every + 2 * one) / 4 <= average * (1 + 1e-6)
     assert every > 7.5 * one
     (entry, _) = promise(averaging(phrases, average)).phrases
     assert entry["mean"] == pytest.approx(average, rel=5e-3)
-
-
-def test_laplace_noise_is_chosen_alike_and_less_epsilon_takes_more(phrases: str) -> None:
-    for kind in ("gaussian", "laplace"):
-        scales = [student(averaging(phrases, a, noise=kind)).method.noise.scale for a in (1, 3, 9)]
-        assert scales[0] > scales[1] > scales[2]
-        (entry, _) = promise(averaging(phrases, 3.0, noise=kind)).phrases
-        assert 2.98 <= entry["mean"] <= 3.0
 
 
 def test_noise_from_private_counts_makes_no_claim_that_is_tested(phrases: str) -> None:
@@ -369,22 +333,6 @@ def test_controls_of_noise_from_private_counts_promise_nothing(phrases: str) -> 
     assert student(exact).method.noise.scale < 1e-8
 
 
-def test_an_average_that_cannot_be_is_one_line(phrases: str, tmp_path: Path) -> None:
-    silent = tmp_path / "silent"
-    silent.write_text("nobody\nno one\n")
-    for make, words in (
-        (lambda: SeqPATE(epsilon=None, phrase_epsilon=3.0), "name their file in phrases"),
-        (lambda: SeqPATE(phrase_epsilon=3.0, phrases=phrases), "epsilon=none beside it"),
-        (lambda: averaging(phrases, 3.0, sigma=2.0), "no sigma"),
-        (lambda: averaging(phrases, 0.0), "phrase_epsilon is 0"),
-        (lambda: student(averaging(str(silent), 3.0)), "no phrase of the file occurs"),
-        (lambda: student(averaging(phrases, 1e-9)), "cannot be reached"),
-    ):
-        with pytest.raises(UsageError, match=words) as raised:
-            make()  # type: ignore[no-untyped-call]
-        assert "\n" not in str(raised.value) and str(raised.value).startswith("seqpate: ")
-
-
 # controls
 
 
@@ -397,14 +345,10 @@ def test_two_controls_tell_the_teachers_from_their_noise() -> None:
     assert exact.method.noise.scale < 1e-8
     assert replace(exact.method, noise=whole.method.noise) == whole.method
     assert whole.texts == noise.texts == exact.texts  # public ones
-    private_texts = {record.text for record in private(40)}
-    assert not private_texts & set(noise.texts)
-
-
-def test_a_control_promises_what_it_can() -> None:
-    noise, exact = (promise(control) for control in SeqPATE().controls)
-    assert (noise.epsilon, noise.theorem) == (0.0, "the private text is never read")
-    assert exact.epsilon == math.inf and "no noise" in exact.theorem
+    assert not {record.text for record in private(40)} & set(noise.texts)
+    promises = [promise(control) for control in SeqPATE().controls]
+    assert [p.epsilon for p in promises] == [0.0, math.inf]
+    assert "no noise" in promises[1].theorem
 
 
 def test_controls_of_one_setting_at_several_epsilon_share_the_exact_one() -> None:

@@ -17,10 +17,9 @@ from audit.core.evidence import Evidence, Hits, Likelihoods, Mentions, Ranks, Sc
 from audit.core.predictor import Access
 from audit.core.secret import PLANTED, Coins, Secret, digits
 from audit.core.terms import Shown
-from audit.findings import Case, measurements_of, tests_of
+from audit.findings import Case, family_of, measurements_of, tests_of
 from audit.findings.adjusted import adjusted
-from audit.findings.families import NONE, family_of
-from audit.findings.rejections import Family
+from audit.findings.rejections import NONE, Family
 from audit.findings.shows import Shows
 from audit.findings.verdict import judge
 from audit.results.measurement import FindingResult, Link

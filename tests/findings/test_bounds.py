@@ -205,34 +205,3 @@ def test_leaking_minority_is_shown(share: float, expected: float, runs: int) -> 
     generator = np.random.default_rng(int(100 * share))
     found = [shown(*minority(1000, share, generator), seed=run).value for run in range(runs)]
     assert np.median(found) == pytest.approx(expected, abs=0.15)
-
-
-@repeats(120, 2000)
-@pytest.mark.parametrize("levels", [3, 10**9], ids=["ties", "no ties"])
-def test_unknowing_scores_rarely_show_an_epsilon(levels: int, runs: int) -> None:
-    generator, alarms = np.random.default_rng(levels), 0
-    for run in range(runs):
-        m = int(generator.integers(200, 500))
-        scores = np.floor(levels * generator.random(m))
-        bound = shown(scores, generator.random(m) < 0.5, delta=0.0, seed=run)
-        alarms += bound.value > 0.0
-        assert (bounds.claim_p_value(bound, 0.0, 0.0) < 0.05) == (bound.value > 0.0)
-    assert 0.003 * runs < alarms <= binom.ppf(0.999, runs, 0.05)
-
-
-@repeats(80, 2000)
-@pytest.mark.parametrize("share", [0.35, 0.58, *more(0.42, 0.65)])
-def test_lopsided_numbers_of_members_rarely_show_an_epsilon_above_that_of_the_coins(
-    share: float, runs: int
-) -> None:
-    """A coin that falls "in" with this probability is no fair one: who guesses one side alone is
-    right with odds share/(1 − share), of ε = ln of it, and no more than 5 % of runs show more."""
-    truth = abs(math.log(share / (1 - share)))
-    generator, alarms = np.random.default_rng(int(100 * share)), 0
-    for run in range(runs):
-        m = int(generator.integers(200, 500))
-        bound = shown(generator.normal(size=m), generator.random(m) < share, delta=0.0, seed=run)
-        alarms += bound.value > truth
-        for r, v in (bound.guesses or [])[3:]:  # both sides: lopsided coins are no leak
-            assert one_run.epsilon_lower(m, r, v, 0.0, 1 - 1e-6) == 0.0
-    assert alarms <= binom.ppf(0.999, runs, 0.05)

@@ -18,7 +18,7 @@ from audit.findings import Case, measurements_of
 from audit.results.measurement import Measurement
 from audit.statistics import nested_guesses
 from audit.statistics.stopped_rate import Series, stopped_rate
-from tests.findings.by_hand import answered
+from tests.findings.by_hand import answered, promise
 from tests.findings.closeness import six
 from tests.findings.joined import NAN, case, codes, half, one_value
 
@@ -85,6 +85,7 @@ def test_all_guesses_right_give_the_closed_form(kind: str) -> None:
         assert bound.value == six(all_right(40))
         assert (bound.unit, bound.relation) == ("user", "add_or_remove")
         assert (bound.method, bound.hypothesis, bound.delta) == ("one_run", "none", 0.0)
+        assert answered(one, promise(8.0)).leaked == "leak"
     bound = first(kind, present, case(codes(60), present, delta=1e-3)).epsilon_lower
     assert bound is not None and bound.delta == 1e-3
     assert bound.value == six(nested_guesses.epsilon_lower(60, bound.guesses or [], 1e-3))

@@ -9,7 +9,9 @@ from audit import findings
 from audit.core.guarantee import no_guarantee
 from audit.findings.adjusted import adjusted
 from audit.findings.rejections import Family
-from audit.results.joined import LEVEL
+from audit.findings.shows import Shows
+from audit.findings.verdict import judge
+from audit.results.joined import GREY, LEVEL, is_grey
 from audit.scores.given import Sides
 from audit.scores.judged import Model
 
@@ -17,7 +19,16 @@ LOOKS, PEOPLE = 10, 60
 CLAIM = no_guarantee("tests")
 
 
-def p_values(scores: np.ndarray, family: Family, seed: int) -> dict[str, float]:
+SCORES = np.random.default_rng(1).normal(size=PEOPLE)
+
+
+def seen() -> Model:
+    return Model(Sides(SCORES[:30], SCORES[30:]), CLAIM, 1e-5, 0)
+
+
+def p_values(
+    scores: np.ndarray, family: Family, seed: int, which: str = "adjusted_p"
+) -> dict[str, float]:
     """Adjusted p-values of one look at people of whom the first half is in."""
     half = len(scores) // 2
     model = Model(Sides(scores[:half], scores[half:]), CLAIM, 1e-5, seed)
@@ -26,7 +37,8 @@ def p_values(scores: np.ndarray, family: Family, seed: int) -> dict[str, float]:
     done = adjusted(
         found, findings.tests_of(evidence, case), case.heads, model.guarantee, family, seed
     )
-    return {m.metric: m.adjusted_p for m in done if m.adjusted_p is not None}
+    each = {m.metric: getattr(m, which) for m in done}
+    return {metric: p for metric, p in each.items() if p is not None}
 
 
 def family_of_one_look() -> Family:
@@ -48,7 +60,22 @@ def test_p_values_of_one_look_are_multiplied_by_the_looks(tossed: int) -> None:
 
 def test_family_of_one_look_is_the_family() -> None:
     assert Family(8, 2, 3).over(1) == Family(8, 2, 3)
-    assert Family(8, 2, 3).over(4) == Family(32, 8, 3)
+    assert Family(8, 2, 3).over(4) == Family(32, 8, 3, looks=4)
+    assert Family(8, 2, 3).over(4).of_one_look == Family(8, 2, 3)
+
+
+def test_other_looks_make_no_silence_of_what_one_look_would_not() -> None:
+    """A p-value that is no leak for want of level is grey where it would be without the others."""
+    quiet = findings.measurements_of([seen().evidence], seen().case)[0]
+    for look_p, grey in ((0.01, True), (GREY, True), (0.2, False)):
+        one = quiet.changed(adjusted_p=min(1.0, LOOKS * look_p), guesses_p=None, look_p=look_p)
+        assert is_grey(one) is grey
+        judged = judge([one], CLAIM, Shows(), Family(8, 2, 3).over(LOOKS))[0]
+        assert ("beyond doubt" in judged.sentence) is grey
+    found = p_values(np.repeat([0.9, 0.0], 30) + SCORES, Family(8, 2, 3).over(LOOKS), 3, "look_p")
+    alone = p_values(np.repeat([0.9, 0.0], 30) + SCORES, Family(8, 2, 3), 3)
+    assert found == pytest.approx(alone, rel=0.3) and min(found.values()) < LEVEL
+    assert not p_values(SCORES, Family(8, 2, 3), 3, "look_p")
 
 
 @pytest.mark.calibration

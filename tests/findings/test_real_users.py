@@ -22,10 +22,9 @@ from audit.core.corpus import Record
 from audit.core.evidence import Evidence, Likelihoods, Scores, Successes
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
-from audit.findings import Case, bounds, measurements_of
+from audit.findings import Case, bounds, family_of, measurements_of
 from audit.findings.adjusted import adjusted
-from audit.findings.families import NONE, family_of
-from audit.findings.rejections import rejections
+from audit.findings.rejections import NONE, rejections
 from audit.results.measurement import Measurement
 from audit.results.schema import GuaranteeResult
 from audit.statistics import roc
@@ -83,8 +82,8 @@ def scores(secrets: Sequence[Secret], gains: np.ndarray) -> list[Scores]:
     assert target is not None
     of_records = np.array([gains[int(text)] for _, text in target.records.texts])
     return [
-        Scores(f"{name}_ratio", "own", values, named=name == "mean", kind="own")
-        for name, values in target.of_users(of_records)
+        Scores(name, "own", values, named=name == "mean_ratio", kind="own")
+        for name, values in target.of_users("ratio", of_records).items()
     ]
 
 

@@ -217,6 +217,7 @@ BAD: list[tuple[Edit, str]] = [
     (lambda d: d["releases"][0]["cost"].update(seconds=float("nan")), "cost.seconds"),
     (of_first(value=[]), "findings.0.value"),
     (of_first(verdict="silent"), "findings.0.verdict"),
+    (of_first(fair_coins=False), "findings.0.fair_coins"),  # as no run has it
     (lambda d: d["releases"][0]["guarantee"].update(epsilon={}), "guarantee.epsilon"),
 ]
 
@@ -343,7 +344,6 @@ QUIET_B = finding(NONE, HALF, metric="b", least_p=1e-6)
 STANDS = finding(NONE, HALF)
 SHOWN = bound(MOST, 1e-6).value
 LOW_P = {**CURVE.model_dump(), "p_value": 0.04, "least_p": 0.04, "critical": None}
-BLIND = documents.Control(value=0.9, ci=(0.8, 1.0), n=9)
 REFUTES = CURVE.changed(p_value=0.012, v=77)
 UNREAD = {"value": None, "ci": None, "k": None, "n": 0}
 OTHER = sorted(set(Leaked) - {Leaked.LEAK})
@@ -415,8 +415,6 @@ REFUSED: list[tuple[Results, Edit, str]] = [
     (made(finding(0.049, HALF), tests=1), of_first(leaked="inconclusive"), follows("leak")),
     (made(finding(0.024, HALF), tests=2), of_first(leaked="inconclusive"), follows("leak")),
     (NINE, of_first(leaked="no leak found"), follows("inconclusive", ABOVE)),
-    (made(finding(blind=BLIND, fair_coins=False, unit="AUC")), of_first(fair_coins=True),
-     "follows"),
     # no leak that is called one
     (made(QUIET), of_first(leaked="leak"), follows("no leak found")),
     (made(QUIET), of_release(silence=None), "not those of its measures"),
@@ -469,7 +467,6 @@ REFUSED: list[tuple[Results, Edit, str]] = [
         for edit, why in (
             (of_first(epsilon_lower=None), "this measure gives no bound on ε"),
             (of_bound(unit="record"), "the claim is per user (add_or_remove), the bound per rec"),
-            (of_first(fair_coins=False), "no fair coins chose the members"),
             (of_first(stronger_than_release=True), "it reads probabilities, and the release"),
             (of_first(untrained="Lost.", leaked="inconclusive"), "what was planted may not have"),
             (of_first(power={**finding().power.model_dump(), "largest_epsilon": 1.0}), "so few"),
@@ -531,7 +528,6 @@ def test_an_edit_that_its_numbers_contradict_is_refused(tmp_path: Path) -> None:
 READ = {
     "adjusted": (made(finding(0.049, HALF), tests=2), "inconclusive"),
     "beyond the release": (made(finding(stronger_than_release=True)), "not measured"),
-    "confounded": (made(finding(blind=BLIND, fair_coins=False, unit="AUC")), "inconclusive"),
     "of eight": (made(finding(), claim=promise(8.0)), "leak"),
     "quiet": (made(QUIET), "no leak found"),
     **{name: (made(given, QUIET), "no leak found") for name, given in LEDGER.items()},
@@ -582,7 +578,6 @@ claims = st.builds(
     any_control,
     st.sampled_from([0, 1, 6, 12]),
     st.sampled_from([0, 6]),
-    st.booleans(),
     st.sampled_from([*LEDGER.values()]),
 )
 def test_honest_results_are_never_refused(
@@ -593,18 +588,14 @@ def test_honest_results_are_never_refused(
     sensitive: Mapping[tuple[str, str], bool] | None,
     tests: int,
     count: int,
-    fair: bool,
     ledger: Measurement,
 ) -> None:
     """However near their p-values are to a level, and whatever six digits do to them."""
     p_of = dict(zip(dict.fromkeys(f.test for f in found), p_values, strict=False))
-    near_level = [
-        with_p(f, p_of[f.test], fair) if f.p_value is not None else with_p(f, None, fair)
-        for f in [*found, ledger]
-    ]
+    near_level = [f.changed(p_value=p_of[f.test]) if f.p_value is not None else f for f in found]
     folder = tmp_path_factory.mktemp("honest")
-    for given in ([*found, ledger], near_level):
-        fields = released(given, claim, sensitive, tests, count)
+    for given in (found, near_level):
+        fields = released([*given, ledger], claim, sensitive, tests, count)
         results = beside(documents.document(**fields), sensitive)
         read = load(folder, results).releases[0]
         assert (read.leaked, read.claim) == (fields["leaked"], fields["claim"])
@@ -642,10 +633,6 @@ def test_nor_are_those_that_could_hardly_have_shown_anything(
         results = made(given, claim=claim, tests=tests, claims=tests)
         read = load(tmp_path_factory.mktemp("hardly"), results).releases[0]
         assert (read.leaked, read.claim) == (results.releases[0].leaked, results.releases[0].claim)
-
-
-def with_p(found: Measurement, p: float | None, fair: bool) -> Measurement:
-    return found.changed(p_value=p, fair_coins=fair)
 
 
 @for_all(any_findings(), any_claim, st.sampled_from([0, 6]), st.data())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -114,7 +113,6 @@ CLAIMED: list[tuple[str, Measurement, Guarantee, str]] = [
      "not testable"),
     ("nothing measured", finding(None, None, **UNMEASURED), promise(2.0), "not testable"),
     ("not trained on", finding(NONE, HALF, untrained="Lost."), promise(2.0), "not testable"),
-    ("no fair coins", finding(fair_coins=False), promise(2.0), "not testable"),
     ("nothing promised", finding(), promise(math.inf), "nothing claimed"),
     ("promise unknown", finding(), promise(None), "unknown"),
 ]  # fmt: skip
@@ -355,7 +353,7 @@ def test_rank_refutes_what_it_is_too_improbable_under(
     assert f"at least {at_least(refuted)}" in result.claim_sentence
 
 
-# candidates that differ in themselves
+# candidates that differ in themselves: by accident, as fair coins chose
 
 
 def area(low: float, value: float, high: float) -> Interval:
@@ -366,10 +364,10 @@ ABOVE, BELOW = area(0.8, 0.9, 0.95), area(0.05, 0.1, 0.2)
 
 
 @pytest.mark.parametrize(
-    ("value", "blind", "confounded"),
+    ("value", "blind", "said"),
     [
         *((value, blind, False) for value in (ABOVE, BELOW) for blind in (None, (0.4, 0.6))),
-        *((value, blind, True) for value in (ABOVE, BELOW)
+        *((value, blind, True) for value in (ABOVE, BELOW, NEEDS)
           for blind in ((0.55, 0.85), (0.93, 1.0), (0.0, 0.2), (0.8, 0.95), (0.15, 0.45))),
         (ABOVE, (0.5, 0.9), False),  # texts tell nothing apart
         (ABOVE, (0.55, 0.75), False),  # the model knows more than the texts
@@ -377,31 +375,17 @@ ABOVE, BELOW = area(0.8, 0.9, 0.95), area(0.05, 0.1, 0.2)
         (BELOW, (0.25, 0.45), False),
     ],
 )  # fmt: skip
-def test_texts_told_apart_demote_without_coins_alone(
-    value: Interval, blind: tuple[float, float] | None, confounded: bool
+def test_texts_told_apart_are_mentioned_beside_a_leak(
+    value: Interval, blind: tuple[float, float] | None, said: bool
 ) -> None:
-    """Where fair coins chose, candidates differ by accident, and a rejected test is a leak."""
+    """Without an area of the model's own, nothing says that it knows more than the texts tell."""
     given = finding(
         interval=value, control=None, metric="auc", unit="AUC", k=None, chance=0.5, sides=2,
         blind=None if blind is None else Control(value=sum(blind) / 2, ci=blind, n=200),
     )  # fmt: skip
-    sensitive = {("extraction", "auc"): True}
-    result = answered(given, promise(math.inf), sensitive)
+    result = answered(given, promise(math.inf), {("extraction", "auc"): True})
     assert result.leaked == "leak"
-    assert ("accident of the coins" in result.sentence) is confounded
-    result = answered(given.changed(fair_coins=False), promise(2.0), sensitive)
-    assert result.leaked == ("inconclusive" if confounded else "leak")
-    assert ("without the model" in result.sentence) is confounded
-    assert result.claim == "not testable"
-
-
-def test_texts_told_apart_beside_no_area_demote() -> None:
-    """Without an area of the model's own, nothing says that it knows more than the texts tell."""
-    blind = Control(value=0.9, ci=(0.8, 1.0), n=200)
-    for value in (None, 0.95):
-        given = finding(interval=replace(NEEDS, value=value), k=None, blind=blind, fair_coins=False)
-        assert answered(given, promise(2.0)).leaked == "inconclusive"
-        assert answered(given.changed(fair_coins=True), promise(2.0)).leaked == "leak"
+    assert ("accident of the coins" in result.sentence) is said
 
 
 # what is joined, kept and said
@@ -488,9 +472,8 @@ def test_refutation_names_no_number_below_the_claim(given: Measurement, claim: G
 
 
 def test_ledger_is_tested_whatever_else_is_read() -> None:
-    for changes in ({"stronger_than_release": True}, {"fair_coins": False}):
-        given = charged(1.1, exceeded=1).changed(**changes)
-        assert answered(given, promise(2.0)).claim == "refuted"
+    given = charged(1.1, exceeded=1).changed(stronger_than_release=True)
+    assert answered(given, promise(2.0)).claim == "refuted"
 
 
 def test_bound_is_shown_at_the_delta_of_the_claim() -> None:

@@ -25,6 +25,7 @@ from audit.statistics.stopped_rate import Series, stopped_rate
 from tests import by_hand
 
 TODAY = datetime.date(2030, 6, 15)
+LOST = "Of 128 planted code copies 0 were trained on (128 missing)."
 
 
 def claim(epsilon: float | None = 2.0, **changes: Any) -> GuaranteeResult:

@@ -136,9 +136,7 @@ def test_unchanged_runs_fail_in_one_of_twenty_at_most(
     assert alarms > 0  # and not because nothing can ever fail
 
 
-def test_real_regression_is_caught_as_often_as_stated(
-    generator: np.random.Generator, areas: list[list[Measurement]]
-) -> None:
+def test_real_regression_is_caught_as_often_as_stated() -> None:
     """From 2 % to 12 % of 100, among six metrics, baseline and run both random: 59 % (docs/ci.md).
 
     The 59 % is the sum over both binomial laws of what Fisher's test at 0.05/6 rejects; Holm can
@@ -148,9 +146,3 @@ def test_real_regression_is_caught_as_often_as_stated(
     weights = np.outer(binom.pmf(np.arange(101), 100, 0.02), binom.pmf(np.arange(101), 100, 0.12))
     alone, first = (float(weights[np.array(table) < level].sum()) for level in (0.05, 0.05 / 6))
     assert (round(alone, 2), round(first, 2)) == (0.84, 0.59)
-    worse = ((0.12, 100), *RATES[1:])
-    caught, builds = 0, 200
-    for _ in range(builds):
-        before, after = (metrics(generator, rates, areas) for rates in (RATES, worse))
-        caught += build(before, after)[0] == State.FAIL
-    assert caught / builds == pytest.approx(first, abs=3 * np.sqrt(0.25 / builds))

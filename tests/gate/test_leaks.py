@@ -16,7 +16,7 @@ from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown
 from audit.findings.verdict import judge
 from audit.gate import verdict
-from audit.gate.leaks import Rules, claim_check, leak_checks
+from audit.gate.leaks import claim_check, leak_checks
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Limit, Policy
 from audit.results.schema import (
@@ -197,9 +197,8 @@ CLAIMS: list[tuple[Guarantee, Sequence[FindingResult], int, State, str]] = [
     (promise(unit="record"), [guessed(R)], 1, SKIPPED, "per record"),
     (promise(None), [guessed(R)], 1, SKIPPED, "no ε is claimed,"),
     (promise(math.inf), [guessed(R)], 1, SKIPPED, "no ε is claimed,"),
-    # nobody measured it, or not by fair coins, or by what the release does not give
+    # nobody measured it, or by what the release does not give
     (promise(), [make.rate(0)], 1, OPEN, "no attack of this run gives a bound on ε"),
-    (promise(), [guessed(R, fair_coins=False)], 1, OPEN, "no fair coins"),
     *((promise(), [guessed(v, **INSIDE)], 1, OPEN, "") for v in (40, R)),
     *((promise(), [guessed(v, **INSIDE), guessed(metric="recall")], 1, PASS, "")
       for v in (40, R)),
@@ -253,7 +252,7 @@ def test_ledger_is_checked_for_the_claim_alone(test: ChargeTest, word: str, stat
     finding = make.rate(None, attack="ledger", metric="charges", leaked="not measured", claim=word)
     finding = finding.model_copy(update={"charge_test": test})
     release = make.release("submix", make.rate(0, claim="not testable"), finding)
-    assert [c.subject for c in leak_checks("", release, {}, True, Rules())] == [
+    assert [c.subject for c in leak_checks("", release, {}, True, Policy())] == [
         "extraction.hit_rate"
     ]
     check = claim_check("", release)

@@ -14,12 +14,11 @@ from audit.gate.policy import Limit
 from audit.gate.strength import shown
 from audit.results.measurement import Measurement
 from audit.results.numbers import FROM_FILE
-from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.withheld_rate import withheld_rate
 from tests import by_hand
 from tests.gate import make
-from tests.simulations import more
+from tests.gate.make import LOST
 
 PASS, FAIL, OPEN = State.PASS, State.FAIL, State.INCONCLUSIVE
 
@@ -99,21 +98,6 @@ def test_auc_is_limited_on_both_sides_at_its_confidence() -> None:
     assert decided(same, 0.9, 0.99) == OPEN  # a run is not surer than its interval
 
 
-@pytest.mark.parametrize(("n", "share"), [(21, 0.1), (60, 0.01), *more((21, 0.05), (60, 0.03))])
-def test_limit_at_a_skewed_mean_seldom_decides(
-    n: int, share: float, generator: np.random.Generator
-) -> None:
-    """Most samples hold no secret that leaks; each side errs with 2.5 % at most."""
-    states, runs = [], 150
-    for _ in range(runs):
-        values = np.where(generator.random(n) < share, 0.9, 1e-6) * generator.uniform(0.5, 1, n)
-        found = mean_interval(values)
-        update = {"k": None, "n": n, "unit": "probability of one", "value": found.value,
-                  "ci": found.ci}  # fmt: skip
-        states.append(decided(make.rate(0).model_copy(update=update), share * 0.9 * 0.75))
-    assert max(states.count(PASS), states.count(FAIL)) <= binom.ppf(0.999, runs, 0.025)
-
-
 HIT, RECALL, VERBATIM = (f"limit/submix/extraction.{m}" for m in ("hit_rate", "recall", "verbatim"))
 BEYOND = "limit/submix/extraction.probability"
 
@@ -142,6 +126,14 @@ def test_patterns_choose_what_is_limited(limit: Limit, expected: dict[str, State
             assert [check.state for check in checks] == [FAIL]
         else:
             assert {check.id: check.state for check in checks} == expected
+
+
+@pytest.mark.parametrize(
+    ("k", "untrained", "state"), [(0, "", PASS), (0, LOST, OPEN), (60, LOST, FAIL)]
+)
+def test_limit_is_not_met_by_untrained_secrets(k: int, untrained: str, state: State) -> None:
+    releases = [("as_is", make.release("as_is", make.rate(k, untrained=untrained)))]
+    assert [check.state for check in limits.checks(Limit(0.15), releases, 0.95)] == [state]
 
 
 def test_withheld_trials_never_pass_a_limit() -> None:

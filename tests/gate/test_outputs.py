@@ -1,4 +1,7 @@
-"""One outcome, four views: console, JUnit, SARIF and the Markdown summary agree."""
+"""One outcome, four views: console, JUnit, SARIF and the Markdown summary agree.
+
+Their shape is validated by the schemas of others: see tests/validators/test_gate.py.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 
 from audit.gate.outcome import Check, Outcome, State
@@ -28,37 +30,12 @@ CHECKS = (
 OUTCOME = Outcome(CHECKS, ("a note",), "ci/audit policy.toml", strict=False)
 STRICT = replace(OUTCOME, strict=True)
 
-# Jenkins' junit-10.xsd, in short: attributes (required ones first, then |), children
-COUNTS = "tests failures errors"
-JUNIT = {
-    "testsuites": (f"| name time {COUNTS}", "testsuite"),
-    "testsuite": (
-        f"name {COUNTS} | skipped time timestamp hostname id package group file log url",
-        "testsuite testcase properties system-out system-err",
-    ),
-    "testcase": ("name | time classname group", "skipped error failure system-out system-err"),
-    "failure": ("| type message", ""),
-    "skipped": ("| type message", ""),
-    "system-out": ("|", ""),
-}
-
-
-def valid(element: ElementTree.Element) -> None:
-    """Asserts that the element has the shape that the schema asks for."""
-    attributes, children = JUNIT[element.tag]
-    required, optional = (part.split() for part in attributes.split("|"))
-    assert set(required) <= set(element.attrib) <= {*required, *optional}
-    for child in element:
-        assert child.tag in children.split()
-        valid(child)
-
 
 @pytest.mark.parametrize("outcome", [OUTCOME, STRICT, replace(OUTCOME, checks=(), notes=())])
-def test_junit_has_the_schemas_shape_and_counts_right(outcome: Outcome) -> None:
+def test_junit_counts_what_it_holds(outcome: Outcome) -> None:
     text = junit.render(outcome)
     assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n')
     root = ElementTree.fromstring(text)
-    valid(root)
     assert root.tag == "testsuites"
     for suite in (root, *root.iter("testsuite")):
         assert int(suite.attrib["tests"]) == len(list(suite.iter("testcase")))
@@ -76,84 +53,8 @@ def test_junit_fails_where_the_build_does() -> None:
         assert bool(failures) == (outcome.exit_code != 0)
 
 
-def constant(value: Any) -> dict[str, Any]:
-    return {"const": value}
-
-
-def closed(required: str, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required.split(),
-            "additionalProperties": False}  # fmt: skip
-
-
-TEXT = {"type": "string", "minLength": 1}
-MESSAGE = closed("text", text=TEXT)
-PLACE = closed(
-    "artifactLocation region",
-    artifactLocation=closed("uri", uri={"type": "string", "pattern": "^[^ /\\\\][^ \\\\]*$"}),
-    region=closed("startLine", startLine={"type": "integer", "minimum": 1}),
-)
-RESULT = closed(
-    "ruleId message",
-    ruleId=TEXT,
-    ruleIndex={"type": "integer", "minimum": 0},
-    level={"enum": ["none", "note", "warning", "error"]},
-    message=MESSAGE,
-    locations={"type": "array", "items": closed("physicalLocation", physicalLocation=PLACE)},
-    partialFingerprints={"type": "object", "additionalProperties": {"type": "string"}},
-    suppressions={
-        "type": "array",
-        "items": closed(
-            "kind",
-            kind={"enum": ["inSource", "external"]},
-            status={"enum": ["accepted", "underReview", "rejected"]},
-        ),
-    },
-)
-COMPONENT = closed("name index", name=TEXT, index={"type": "integer", "minimum": 0})
-RELATED = closed(
-    "target",
-    target=closed("id toolComponent", id=TEXT, toolComponent=COMPONENT),
-    kinds={"type": "array", "items": constant("relevant")},
-)
-RULE = closed(
-    "id help",
-    id=TEXT,
-    shortDescription=MESSAGE,
-    help=closed("text", text=TEXT, markdown=TEXT),
-    properties=closed("tags", tags={"type": "array", "items": TEXT, "uniqueItems": True}),
-    relationships={"type": "array", "items": RELATED},
-)
-DRIVER = closed(
-    "name",
-    name=TEXT,
-    version=TEXT,
-    rules={"type": "array", "items": RULE},
-    supportedTaxonomies={"type": "array", "items": COMPONENT},
-)
-TAXON = closed(
-    "id", id=TEXT, name=TEXT, shortDescription=MESSAGE,
-    helpUri={"type": "string", "pattern": "^https://[a-z.]+/[\\w./-]+$"},
-)  # fmt: skip
-TAXONOMY = closed(
-    "name", name=TEXT, organization=TEXT, shortDescription=MESSAGE,
-    taxa={"type": "array", "items": TAXON},
-)  # fmt: skip
-SARIF = closed(
-    "version runs $schema",
-    **{"$schema": TEXT},
-    version=constant("2.1.0"),
-    runs={"type": "array", "items": closed(
-        "tool results", tool=closed("driver", driver=DRIVER),
-        results={"type": "array", "items": RESULT},
-        taxonomies={"type": "array", "items": TAXONOMY},
-    )},
-)  # fmt: skip
-
-
 def results(outcome: Outcome) -> list[dict[str, Any]]:
-    document = json.loads(sarif.render(outcome))
-    jsonschema.validate(document, SARIF)  # the part of SARIF 2.1.0 that is used, closed
-    (one,) = document["runs"]
+    (one,) = json.loads(sarif.render(outcome))["runs"]
     rules = [rule["id"] for rule in one["tool"]["driver"]["rules"]]
     assert all(rules[r["ruleIndex"]] == r["ruleId"] for r in one["results"])
     found: list[dict[str, Any]] = one["results"]

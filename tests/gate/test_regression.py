@@ -20,6 +20,7 @@ from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
 from audit.results.schema import FindingResult, ReleaseResult, Results
 from tests.gate import make
+from tests.gate.make import LOST
 
 FAIL, PASS, OPEN, SKIPPED = State.FAIL, State.PASS, State.INCONCLUSIVE, State.SKIPPED
 
@@ -97,6 +98,11 @@ TABLE: list[tuple[Results, Results, dict[str, Any], State, dict[str, State | Non
     (run(*FOUR), run(*FOUR), {}, OPEN, {}),
     (run(*FOUR), run(*FOUR), {"metrics": ("extraction.a",)}, PASS, {}),
     (run(ONE_RANK), run(ONE_RANK), {}, OPEN, {}),
+    # nor does a run that was not trained on what was planted, unless it leaks more all the same
+    *((run(make.rate(2, untrained=before)), run(make.rate(now, untrained=after)), {}, state,
+       {HIT: state})
+      for before, now, after, state in ((LOST, 2, "", OPEN), ("", 2, LOST, OPEN),
+                                        (LOST, 2, LOST, OPEN), ("", 50, LOST, FAIL))),
     # a weaker or another claim
     *((OF_A, run(RATE, guarantee=make.claim(**claim)), {}, FAIL, {CLAIM: FAIL})
       for claim in ({"epsilon": 2.1}, {"epsilon": None}, {"unit": "record"},

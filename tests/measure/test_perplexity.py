@@ -16,7 +16,8 @@ import torch
 from audit.core.heldout import Heldout, heldout
 from audit.core.language_model import OpenSession, answers_of
 from audit.core.predictor import Access, Answer, Tokenizer
-from audit.measure.perplexity import measure, read
+from audit.measure.perplexity import read
+from audit.measure.ratios import measures
 from audit.policies.digits import Digits
 from defenses.uniform import UniformModel
 
@@ -79,7 +80,12 @@ def bigram_nll(table: np.ndarray, tokens: Sequence[int]) -> list[float]:
 
 def measured(model: Any, text: Heldout, tokens: int) -> Any:
     session = OpenSession(model, np.random.default_rng(0))
-    return measure(session, text, tokens, np.random.default_rng(1))
+    return measured_in(session, text, tokens)
+
+
+def measured_in(session: Any, text: Heldout, tokens: int) -> Any:
+    ratios, *counts = read(session, text, tokens)
+    return measures(ratios, np.random.default_rng(1)), *counts
 
 
 TEXTS = ["0a1b", "2", "aa33bb", "c0ffee"]
@@ -226,7 +232,7 @@ def test_a_release_with_a_budget_is_asked_for_the_first_tokens_only(
     model: Any, text: Heldout, stops: int, answered: int
 ) -> None:
     release = Stopping(model.log_table, model.tokenizer, stops, budget=1000)
-    utility, queries, told = measure(release, text, 12, np.random.default_rng(1))
+    utility, queries, told = measured_in(release, text, 12)
     assert sum(release.asked) == queries == 12
     assert told == utility["perplexity"].answered == answered
     assert utility["top1_accuracy"].answered == utility["bits_per_byte"].answered == answered

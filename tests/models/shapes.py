@@ -115,6 +115,8 @@ SHAPES = (
     ),
 )  # fmt: skip
 
+BY_NAME = {shape.name: shape for shape in SHAPES}
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -123,9 +125,11 @@ class Folder:
     path: Path
 
     @classmethod
-    def of(cls, shape: Shape, path: Path, seed: int = 1) -> Folder:
+    def of(
+        cls, shape: Shape, path: Path, seed: int = 1, dtype: torch.dtype = torch.float32
+    ) -> Folder:
         logging.disable_progress_bar()
-        shape.make(seed).save_pretrained(path)
+        shape.make(seed).to(dtype).save_pretrained(path)
         for file in ("tokenizer.json", "tokenizer_config.json"):
             shutil.copy(PUBLIC / file, path)
         return cls(path)
@@ -233,8 +237,10 @@ def read(ask: Any, models: Sequence[CausalLM], many: bool) -> float:
     prompts = sharing(generator)
     texts = [*prompts, *tokens_of(models[0])]
     alone = lambda text: torch.stack([definition(m.inner, text) for m in models], dim=1)  # noqa: E731
-    expected = [alone(text)[:-1] for text in texts]
-    gaps = [_gap(ask.log_pmfs(texts, [1] * len(texts)), torch.cat(expected), many)]
+    gaps = []
+    for some, start in ((texts, 1), (prompts, len(prompts[0]) - 2)):
+        expected = torch.cat([alone(text)[start - 1 : -1] for text in some])
+        gaps.append(_gap(ask.log_pmfs(some, [start] * len(some)), expected, many))
     cursor = ask.cursor(prompts)
     for _ in range(6):
         found = cursor.log_pmfs() if many else cursor.log_pmf()

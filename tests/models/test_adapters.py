@@ -10,39 +10,19 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save, save_file
-from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import GPT2LMHeadModel
 
 from audit.core.ensemble import Separate
 from audit.core.errors import DamagedError
 from audit.core.lora import Lora, parsed
 from audit.models.adapters import freeze, fresh, own_weights, put, read_weights
-from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked, batched
-from audit.models.layers import limited
 from audit.models.training.fine_tuning import Recipe, fine_tune
-from audit.models.training.per_example_gradients import trainable
-from tests.models.alike import VOCABULARY, gpt2
+from tests.models.alike import VOCABULARY, gpt2, llama, lm
 from tests.refusals import refusals
 
-LENGTH = 80
 LORA = Lora(r=3, alpha=6)
 RECIPE = Recipe(epochs=6, learning_rate=2e-2, batch_tokens=64, max_length=32)
-
-
-def llama() -> Any:
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=LENGTH,
-        initializer_range=0.5,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    return LlamaForCausalLM(config)
 
 
 @pytest.fixture(params=[gpt2, llama])
@@ -120,21 +100,9 @@ def test_the_seed_decides_the_first_factors(base: Any) -> None:
     assert any(not torch.equal(one[name], other[name]) for name in one)
 
 
-def test_the_last_blocks_alone_may_be_trained(base: Any) -> None:
-    model = fresh(base, LORA, 1)
-    every = trainable(model)
-    with limited(model, "top:1"):
-        last = {id(parameter) for parameter in trainable(model)}
-        names = [name for name, p in model.named_parameters() if id(p) in last]
-    blocks = len(next(m for m in base.modules() if isinstance(m, torch.nn.ModuleList)))
-    assert names and all("lora_" in name and f".{blocks - 1}." in name for name in names)
-    assert 0 < len(last) < len(every)
-    assert [id(p) for p in trainable(model)] == [id(p) for p in every]
-
-
 @pytest.mark.parametrize("targets", ["all-linear", "down_proj+q_proj"])
 def test_targets_are_those_that_are_named(targets: str) -> None:
-    model = llama().eval()
+    model = llama()
     freeze(model)
     names = own_weights(fresh(model, replace(LORA, targets=targets), 1))
     layers = {name.partition(".lora_")[0].rpartition(".")[2] for name in names}
@@ -190,10 +158,6 @@ def test_a_file_of_another_adapter_is_named(base: Any, tmp_path: Path) -> None:
 # ensembles
 
 
-def lm(model: Any) -> CausalLM:
-    return CausalLM(model, None, LENGTH)  # type: ignore[arg-type]
-
-
 def changed(base: Any, lora: Lora, seed: int) -> Any:
     """An adapter whose every factor is drawn."""
     model = fresh(base, lora, seed)
@@ -223,39 +187,15 @@ def test_adapters_of_one_base_answer_as_alone(
     for starts in ([1, 1, 1], [3, 29, 2]):
         mine, theirs = together.log_pmfs(texts, starts), alone.log_pmfs(texts, starts)
         torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-5)
+    prompts = [(*texts[1], *tail) for tail in ((1, 2), (3, 4), (3, 5), (1, 2))]
+    one, other = together.cursor(prompts), alone.cursor(prompts)
+    for tokens in ([1, 2, 3, 4], [5, 5, 6, 0]):
+        torch.testing.assert_close(one.log_pmfs(), other.log_pmfs(), atol=1e-4, rtol=1e-5)
+        for cursor in (one, other):
+            cursor.append(torch.tensor(tokens))
     for i in range(len(members)):
         for j in range(i):
             assert float((theirs[:, i] - theirs[:, j]).abs().max()) > 0.01
-
-
-def test_a_cursor_shares_prompts_among_all_members(base: Any) -> None:
-    members = [lm(trained(base, seed)) for seed in (1, 2)]
-    together, alone = batched([*members, lm(base)]), Separate([*members, lm(base)])
-    head = tuple(i % VOCABULARY for i in range(40))
-    prompts = [(*head, 1, 2), (*head, 3, 4), (*head, 3, 5), (*head, 1, 2)]
-    mine, theirs = together.cursor(prompts), alone.cursor(prompts)
-    for tokens in ([1, 2, 3, 4], [5, 5, 6, 0]):
-        torch.testing.assert_close(mine.log_pmfs(), theirs.log_pmfs(), atol=1e-5, rtol=0)
-        for cursor in (mine, theirs):
-            cursor.append(torch.tensor(tokens))
-
-
-def test_a_batch_reads_the_base_once(base: Any) -> None:
-    members = [lm(trained(base, seed)) for seed in (1, 2, 3)]
-    calls = []
-    table = type(base.get_input_embeddings())
-    hook = table.forward
-
-    def counted(self: Any, x: torch.Tensor) -> torch.Tensor:
-        calls.append(x.shape[0])
-        return hook(self, x)
-
-    together = batched(members)
-    assert isinstance(together, Stacked)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "forward", counted)
-        together.log_pmfs([(1, 2, 3), (4, 5, 6)], [1, 1])
-    assert [rows for rows in calls if rows > 1] == [6]  # positions are read once
 
 
 def test_adapters_of_two_bases_are_separate() -> None:
@@ -285,8 +225,8 @@ def test_words_are_read_or_refused() -> None:
         [
             ("r=0", "--lora: r is 0"),
             ("r=x", "--lora: r is 'x'"),
-            ("rank=8", "--lora rank=8: expected r=8,alpha=16,targets=auto"),
-            ("r", "--lora r: expected r=8"),
+            ("rank=8", "--lora: unknown key 'rank'; known: alpha, r, targets"),
+            ("r", "--lora: r has no value; write r=VALUE"),
             ("r=1,r=2", "--lora: r is given twice"),
             ("alpha=0", "--lora: alpha is 0"),
             ("targets=", "--lora: targets"),

@@ -11,22 +11,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks.search.prefix_tree import search, tree_of
 from audit.core.ensemble import Mean, Separate
-from audit.core.language_model import OpenSession
-from audit.core.secret import digits
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import batched
 from tests.models.alike import (
-    EXACT,
+    KINDS,
     MANY,
     VOCABULARY,
+    asked,
     check_cursor,
     check_log_pmfs,
     gpt2,
     lm,
+    members,
     next_ones,
-    plain,
     same,
     tokens,
 )  # fmt: skip
@@ -86,13 +84,12 @@ def prompts_of_a_tree(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 
 @MANY
-@given(prompts_of_a_tree(), st.data())
+@given(st.sampled_from(("one", *KINDS)), prompts_of_a_tree(), st.data())
 def test_a_cursor_reads_any_prompts_as_alone(
-    model: CausalLM, few: None, prompts: list[tuple[int, ...]], data: st.DataObject
+    few: None, kind: str, prompts: list[tuple[int, ...]], data: st.DataObject
 ) -> None:
-    width = len(prompts)
-    columns = st.lists(tokens, min_size=width, max_size=width)
-    check_cursor([model], prompts, data.draw(st.lists(columns, max_size=3)))
+    columns = st.lists(tokens, min_size=len(prompts), max_size=len(prompts))
+    check_cursor(members(kind), prompts, data.draw(st.lists(columns, max_size=3)))
 
 
 def numbers(seed: int, *shape: int) -> list[Any]:
@@ -100,42 +97,40 @@ def numbers(seed: int, *shape: int) -> list[Any]:
 
 
 def test_a_cursor_reads_trees_and_twins(model: CausalLM, few: None) -> None:
-    for depth, branches in ((1, 10), (2, 10), (6, 2), (4, 3), (20, 1)):
+    for depth, branches in ((2, 10), (6, 2), (20, 1)):
         leaves = tree(depth, branches, (0, 11, 12, 5))
-        check_cursor(
-            [model], [leaves[i] for i in np.random.default_rng(0).permutation(len(leaves))]
-        )
-    for length in (1, 2, 30, LENGTH):
-        check_cursor([model], [numbers(1, length)], [[3], [4]] if length < LENGTH else ())
-    for n, length in ((2, 1), (3, 2), (2, 30), (60, 30)):
-        check_cursor([model], [numbers(2, length)] * n, numbers(3, 3, n))
-    shared = numbers(4, 20)
-    check_cursor([model], [[*shared, *tail] for tail in numbers(5, 9, 2)], numbers(6, 5, 9))
+        order = np.random.default_rng(0).permutation(len(leaves))
+        check_cursor([model], [leaves[i] for i in order])
+    check_cursor([model], [numbers(1, LENGTH)])
+    check_cursor([model], [numbers(2, 30)] * 60, numbers(3, 3, 60))
 
 
-def test_two_cursors_do_not_share_what_they_append(model: CausalLM, few: None) -> None:
-    prompts = tree(2, 8, (0, 5, 6))
-    one, other = model.cursor(prompts), model.cursor(prompts)
-    assert torch.equal(one.log_pmf(), one.log_pmf())
-    one.append(torch.full((64,), 3))
-    other.append(torch.full((64,), 4))
-    same(one.log_pmf(), next_ones([model], [[*p, 3] for p in prompts])[:, 0])
-    same(other.log_pmf(), next_ones([model], [[*p, 4] for p in prompts])[:, 0])
+@pytest.mark.parametrize("kind", ["one", "top:1"])
+def test_two_cursors_do_not_share_what_they_append(kind: str, few: None) -> None:
+    prompts, of = tree(2, 5, (0, 5)), members(kind)
+    one, other = (asked(of).cursor(prompts) for _ in range(2))
+    assert torch.equal(one.log_pmfs(), one.log_pmfs())
+    for token in (3, 4):
+        one.append(torch.full((25,), token))
+        other.append(torch.full((25,), token + 1))
+        one.log_pmfs()
+    same(one.log_pmfs(), next_ones(of, [[*p, 3, 4] for p in prompts]))
+    same(other.log_pmfs(), next_ones(of, [[*p, 4, 5] for p in prompts]))
 
 
 # whole texts
 
 
 @MANY
-@given(st.data())
-def test_ragged_texts_are_scored_as_alone(model: CausalLM, few: None, data: st.DataObject) -> None:
+@given(st.sampled_from(("one", *KINDS)), st.data())
+def test_ragged_texts_are_scored_as_alone(few: None, kind: str, data: st.DataObject) -> None:
     shared = data.draw(st.lists(tokens, max_size=12))
     texts, starts = [], []
     for _ in range(data.draw(st.integers(1, 12))):
         own = data.draw(st.lists(tokens, min_size=2, max_size=8))
         texts.append([*shared, *own])
         starts.append(data.draw(st.integers(1, len(texts[-1]) - 1)))
-    check_log_pmfs([model], texts, starts)
+    check_log_pmfs(members(kind), texts, starts)
 
 
 def test_texts_after_shared_starts_are_scored_alone(model: CausalLM, few: None) -> None:
@@ -168,64 +163,6 @@ def test_what_shares_nothing_is_read_in_one_pass(model: CausalLM) -> None:
         check = model.cursor(prompts).log_pmf()
     assert (read.passes, read.tokens) == (1, 9 * VOCABULARY)
     same(check, next_ones([model], prompts)[:, 0])
-
-
-def test_a_search_reads_about_one_token_a_prefix(model: CausalLM) -> None:
-    class Digits:
-        start = stop = 0
-
-        def encode(self, text: str) -> list[int]:
-            return [int(character) + 1 for character in text]
-
-        def decode(self, tokens: Sequence[int]) -> str:
-            return "".join(str(token - 1) for token in tokens)
-
-    space = tree_of(Digits(), "998877", digits(4))
-    assert space is not None
-    with Read(model) as read:
-        found = search(OpenSession(model, np.random.default_rng(0)), space)
-    assert found.opened == 1111 and read.tokens < 1.5 * found.opened
-    for i in np.random.default_rng(9).integers(0, 10_000, 40):
-        context = space.context(found.symbols[i], 4)
-        path = plain([model], context)[6:-1, 0]
-        expected = path.gather(1, torch.tensor(context[7:])[:, None]).sum()
-        assert found.log_probs[i] == pytest.approx(float(expected), abs=40 * EXACT)
-
-
-# models that keep no keys and values
-
-
-@pytest.fixture
-def forgetful(model: CausalLM, monkeypatch: pytest.MonkeyPatch) -> CausalLM:
-    forward = model.inner.forward
-
-    def without(*args: Any, **kwargs: Any) -> Any:
-        assert kwargs.get("past_key_values") is None
-        answer = forward(*args, **kwargs)
-        answer.past_key_values = None
-        return answer
-
-    monkeypatch.setattr(model.inner, "forward", without)
-    return model
-
-
-def test_a_model_that_keeps_nothing_reads_everything_again(forgetful: CausalLM, few: None) -> None:
-    draw = np.random.default_rng(10)
-    check_cursor([forgetful], tree(2, 9, (0, 1, 2)), draw.integers(0, VOCABULARY, (3, 81)).tolist())
-    check_cursor([forgetful], [(0, 1, 2)], [[3], [4]])
-    text = draw.integers(0, VOCABULARY, 30).tolist()
-    check_log_pmfs([forgetful], [[*text, i, *text[:i]] for i in range(9)], [30] * 9)
-
-
-def test_an_unshareable_cache_is_not_shared(
-    model: CausalLM, few: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from transformers import DynamicCache
-
-    monkeypatch.delattr(DynamicCache.__mro__[1], "batch_select_indices")
-    assert not hasattr(DynamicCache(), "batch_select_indices")
-    check_cursor([model], tree(2, 9, (0, 1, 2)), [[5] * 81, [6] * 81])
-    check_log_pmfs([model], [[*range(12), *range(12), i] for i in range(10)], [24] * 10)
 
 
 def test_keys_and_values_of_a_token_are_counted(model: CausalLM) -> None:

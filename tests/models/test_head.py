@@ -14,7 +14,7 @@ from audit.core.language_model import OpenSession
 from audit.core.lora import Lora
 from audit.models import head
 from audit.models.adapters import freeze, fresh
-from audit.models.head import Head, head_for
+from audit.models.head import head_for
 from audit.models.lstm import Architecture, untrained
 from audit.models.training import fine_tuning
 from audit.models.training.fine_tuning import next_token_loss
@@ -50,28 +50,19 @@ MODELS: dict[str, Callable[[], Any]] = {"tied": gpt2, "capped": capped, "scaled"
 
 
 @pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def seen(in_parts: Callable[[int], list[int]]) -> list[int]:
     """Positions that the head is computed for at once, of every call."""
-    seen: list[int] = []
-    real = Head.logits
-
-    def watched(self: Head, vectors: torch.Tensor) -> torch.Tensor:
-        seen.append(vectors.shape[0] * vectors.shape[1])
-        return real(self, vectors)
-
-    monkeypatch.setattr(Head, "logits", watched)
-    monkeypatch.setattr(head, "AT_ONCE", AT_ONCE)
-    return seen
+    return in_parts(AT_ONCE)
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_scores_in_parts_are_the_models_own(kind: str, in_parts: list[int], few: None) -> None:
+def test_scores_in_parts_are_the_models_own(kind: str, seen: list[int], few: None) -> None:
     shared = [0, 4, 9, 2, 2, 7, 1, 3]
     texts = [[*shared, 5, 6], [*shared, 5, 11, 12, 0], [*shared, 1], shared]
     model = lm(MODELS[kind]())
     close = 1e-6 if kind.endswith("capped") else EXACT  # the cap is computed in single precision
     check_log_pmfs([model], texts, [3, 7, 8, 2], close)
-    assert max(in_parts) <= 4 and sum(in_parts) >= 7 + 5 + 1 + 6
+    assert max(seen) <= 4 and sum(seen) >= 7 + 5 + 1 + 6
 
     def scored() -> list[Any]:
         heads, tails = [text[:3] for text in texts], [text[3:] for text in texts]
@@ -88,12 +79,12 @@ def test_scores_in_parts_are_the_models_own(kind: str, in_parts: list[int], few:
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_loss_and_gradients_in_parts_are_autograds(
-    kind: str, in_parts: list[int], monkeypatch: pytest.MonkeyPatch
+    kind: str, seen: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)  # losses in float64, too
     model = MODELS[kind]()
     found, mine = _descended(model)
-    assert max(in_parts[1:]) <= 4  # the first call tries the model
+    assert max(seen[1:]) <= 4  # the first call tries the model
     monkeypatch.setattr(fine_tuning, "head_for", lambda *_: None)
     expected, theirs = _descended(model)
     torch.testing.assert_close(found, expected, atol=1e-12, rtol=1e-12)
@@ -114,17 +105,17 @@ def _descended(model: Any) -> tuple[torch.Tensor, list[torch.Tensor]]:
     return loss.detach(), [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
-def test_a_held_head_is_held_again(in_parts: list[int]) -> None:
+def test_a_held_head_is_held_again(seen: list[int]) -> None:
     inner = gpt2().bfloat16()
     freeze(inner)
     model = fresh(inner, Lora(2, 4))
     table = inner.lm_head.weight
     next_token_loss(model, ROWS).backward()  # type: ignore[no-untyped-call]
-    assert in_parts and inner.lm_head.weight is table and table.dtype == torch.bfloat16
+    assert seen and inner.lm_head.weight is table and table.dtype == torch.bfloat16
     assert inner.transformer.wte.weight is table
 
 
-def test_what_has_no_trunk_is_read_whole(in_parts: list[int]) -> None:
+def test_what_has_no_trunk_is_read_whole(seen: list[int]) -> None:
     assert head_for(untrained(Architecture(VOCABULARY)), 9) is None
 
     class Echo(type(gpt2())):  # type: ignore[misc]

@@ -26,11 +26,10 @@ from audit.models.training import dp_sgd
 from audit.models.training.dp_sgd import Noise, NoisySum, adapted
 from audit.models.training.examples import Example, collate
 from audit.models.training.per_example_gradients import Clipped, clipped_gradients, loop, trainable
-from tests.models.shapes import SHAPES, Folder, Shape
+from tests.models.shapes import BY_NAME, Folder, Shape
 
 HELD = (torch.bfloat16, torch.float32)
 CPU = torch.device("cpu")
-BY_NAME = {shape.name: shape for shape in SHAPES}
 NAMES = ("GPT-2", "Llama, tied", "Qwen 2", "Gemma", "OPT", "GPT-NeoX, Pythia")
 EXACT = 1e-5  # relative: the rounding of float32 over a model
 EVERYONE = 1e9  # a clipping norm that clips nobody
@@ -166,8 +165,7 @@ def test_half_precision_is_refused() -> None:
 
 def folder_of(name: str, place: Path) -> ModelFolder:
     """A folder with a model that is stored in bfloat16."""
-    made = Folder.of(BY_NAME[name], place)
-    made.load().inner.to(torch.bfloat16).save_pretrained(place)
+    Folder.of(BY_NAME[name], place, dtype=torch.bfloat16)
     return describe(str(place), EMBEDDED_FOLDER)
 
 

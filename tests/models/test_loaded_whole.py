@@ -1,4 +1,4 @@
-"""Weights are loaded whole, or refused by the name of a tensor: never passed over."""
+"""An adapter's weights are loaded whole, or refused by the name of a tensor: never passed over."""
 
 from __future__ import annotations
 
@@ -13,129 +13,18 @@ import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.models import external_model
-from audit.models.loaded_whole import weights_digest
-from audit.models.loading import describe, load_weights
+from tests.models.alike import gpt2
+from tests.models.test_loading import LAYER, Weights, prefixed, rewrite, shard
 
 PUBLIC = EMBEDDED_FOLDER / "public_model"
-HEAD, TABLE = "lm_head.weight", "transformer.wte.weight"
-LAYER = "transformer.h.1.mlp.c_fc.weight"
-Weights = dict[str, Tensor]
-
-
-def prefixed(weights: Weights, prefix: str, cut: str = "") -> None:
-    for name in list(weights):
-        weights[prefix + name.removeprefix(cut)] = weights.pop(name)
-
-
-FAULTS: dict[str, tuple[Callable[[Weights], object], dict[str, Any], str]] = {
-    "a tensor is missing": (lambda w: w.pop(LAYER), {}, LAYER),
-    "a tensor is left over": (lambda w: w.update(v_head=torch.ones(2)), {}, "v_head"),
-    "a compiler's prefix": (lambda w: prefixed(w, "_orig_mod."), {}, r"\.weight"),
-    "fewer layers in config": (lambda w: None, {"n_layer": 1}, r"transformer\.h\.1"),
-    "another width in config": (lambda w: None, {"n_embd": 64}, "loaded"),
-    "an empty tensor": (lambda w: w.update({LAYER: torch.empty(0, 3)}), {}, "loaded"),
-}
-
-
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(PUBLIC, tmp_path / "model"))
-
-
-def rewrite(folder: Path, change: Callable[[Weights], object], **config: Any) -> None:
-    weights = load_file(folder / "model.safetensors")
-    change(weights)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **config}))
-
-
-def load(folder: Path) -> Any:
-    return load_weights(describe(str(folder), EMBEDDED_FOLDER), "cpu")
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_model_not_loaded_whole_is_refused(copied: Path, fault: str) -> None:
-    change, config, named = FAULTS[fault]
-    rewrite(copied, change, **config)
-    with pytest.raises(UsageError, match=named):
-        load(copied)
-
-
-def test_untied_head_is_kept_or_refused(copied: Path) -> None:
-    """config.json ties the head; the file holds another one, which must not be passed over."""
-    head = torch.randn(1024, 128)
-    rewrite(copied, lambda w: w.update({HEAD: head}))
-    try:
-        model = load(copied)
-    except UsageError as error:
-        assert HEAD in str(error) or TABLE in str(error)
-    else:
-        assert torch.equal(model.lm_head.weight, head)
-
-
-def test_equal_tied_head_in_file_is_accepted(copied: Path) -> None:
-    rewrite(copied, lambda w: w.update({HEAD: w[TABLE].clone()}))
-    load(copied)
-
-
-@pytest.mark.parametrize("change, refused", [(0.0, False), (0.1, True)])
-def test_second_file_with_same_tensors_must_agree(
-    copied: Path, change: float, refused: bool
-) -> None:
-    weights = {name: w + change for name, w in load_file(copied / "model.safetensors").items()}
-    save_file(weights, copied / "ema.safetensors", metadata={"format": "pt"})
-    if not refused:
-        load(copied)
-        return
-    with pytest.raises(UsageError, match=r"ema\.safetensors"):
-        load(copied)
-
-
-def shard(folder: Path) -> dict[str, Path]:
-    """Splits the weights over two files with an index."""
-    weights = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    names = sorted(weights)
-    parts = {"model-00001-of-00002.safetensors": names[::2]}
-    parts["model-00002-of-00002.safetensors"] = names[1::2]
-    for file, own in parts.items():
-        save_file({n: weights[n] for n in own}, folder / file, metadata={"format": "pt"})
-    index = {"metadata": {}, "weight_map": {n: f for f, own in parts.items() for n in own}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    return {file: folder / file for file in parts}
-
-
-def test_shards_load_as_one_file_does(copied: Path) -> None:
-    whole = load(copied).state_dict()
-    shard(copied)
-    assert all(torch.equal(whole[name], w) for name, w in load(copied).state_dict().items())
-
-
-def test_missing_shard_is_refused(copied: Path) -> None:
-    shard(copied)["model-00002-of-00002.safetensors"].unlink()
-    with pytest.raises(UsageError):
-        load(copied)
-
-
-def test_folder_of_checkpoints_names_them(tmp_path: Path) -> None:
-    for step in (100, 200):
-        shutil.copytree(PUBLIC, tmp_path / f"checkpoint-{step}")
-    with pytest.raises(UsageError, match="checkpoint-100, checkpoint-200"):
-        describe(str(tmp_path), EMBEDDED_FOLDER)
 
 
 def tiny() -> Any:
-    torch.manual_seed(5)
-    sizes: dict[str, Any] = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 13}
-    config = GPT2Config(**sizes, n_positions=20, bos_token_id=0, eos_token_id=0)
-    model: Any = GPT2LMHeadModel(config)
-    return model.eval()
+    return gpt2(5, n_layer=2).float()
 
 
 def logits(model: Any) -> Tensor:
@@ -245,37 +134,18 @@ def test_adapter_without_trained_norm_it_promises_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("change, refused", [(0.0, False), (0.01, True)])
-def test_adapter_of_base_that_is_here_needs_its_weights(
-    tmp_path: Path, change: float, refused: bool
-) -> None:
-    """The named base and the given one differ by `change`; a copy elsewhere is accepted."""
-    named, given = tmp_path / "named", tmp_path / "given"
+def test_adapter_of_base_that_is_here_needs_its_weights(tmp_path: Path) -> None:
+    """In whatever files the given base has them."""
+    named, given, adapter = (tmp_path / name for name in ("named", "given", "adapter"))
     for folder in (named, given):
         shutil.copytree(PUBLIC, folder)
-    if change:
-        rewrite(given, lambda w: w.update({LAYER: w[LAYER] + change}))
-    else:
-        shard(given)
-    adapt(tmp_path / "adapter")
-    config = tmp_path / "adapter" / "adapter_config.json"
-    config.write_text(
-        json.dumps({**json.loads(config.read_text("utf-8")), "base_model_name_or_path": str(named)})
-    )
-
-    def described() -> Any:
-        return external_model.describe_external(str(config.parent), str(given), EMBEDDED_FOLDER)
-
-    if not refused:
-        described()
-        return
+    adapt(adapter)
+    config = adapter / "adapter_config.json"
+    own = {**json.loads(config.read_text("utf-8")), "base_model_name_or_path": str(named)}
+    config.write_text(json.dumps(own))
+    rewrite(given, lambda w: w.update({LAYER: w[LAYER] + 0.01}))
     with pytest.raises(UsageError, match=r"was trained on .*named"):
-        described()
-
-
-def test_weights_digest_depends_on_each_byte_and_no_file_name(copied: Path) -> None:
-    one = weights_digest([copied / "model.safetensors"])
-    assert weights_digest(shard(copied).values()) == one
-    other = Path(shutil.copytree(PUBLIC, copied.parent / "other"))
-    rewrite(other, lambda w: w[LAYER].view(-1)[:1].add_(1e-3))
-    assert weights_digest([other / "model.safetensors"]) != one
+        external_model.describe_external(str(adapter), str(given), EMBEDDED_FOLDER)
+    shutil.copy(PUBLIC / "model.safetensors", given)
+    shard(given)
+    external_model.describe_external(str(adapter), str(given), EMBEDDED_FOLDER)

@@ -15,7 +15,7 @@ from audit.core.model import ModelFolder
 from audit.models import measuring
 from audit.models.loading import describe
 from audit.models.measuring import Peak, measured, shallow
-from tests.models.shapes import SHAPES, Shape
+from tests.models.shapes import BY_NAME, SHAPES, Folder, Shape
 
 LORA = Lora(2, 4)
 REFUSED = {"BERT", "T5"}  # see docs/model-shapes.md
@@ -24,15 +24,12 @@ SHAPED = [shape for shape in SHAPES if shape.name not in REFUSED]
 
 def folder_of(shape: Shape, path: Path, dtype: torch.dtype = torch.float32) -> ModelFolder:
     """Stores a model of the shape beside the embedded tokenizer."""
-    shape.make().to(dtype).save_pretrained(path)
-    for file in (EMBEDDED_FOLDER / "public_model").glob("tokenizer*"):
-        (path / file.name).write_bytes(file.read_bytes())
+    Folder.of(shape, path, dtype=dtype)
     return replace(describe(str(path), EMBEDDED_FOLDER), lora=LORA)
 
 
 def deep(blocks: int) -> Shape:
-    (llama,) = (shape for shape in SHAPES if shape.name == "Llama")
-    return replace(llama, changes={"num_hidden_layers": blocks})
+    return replace(BY_NAME["Llama"], changes={"num_hidden_layers": blocks})
 
 
 def parameters(model: Any) -> list[float]:

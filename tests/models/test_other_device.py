@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from audit.core.language_model import OpenSession
 from audit.core.lora import Lora
@@ -22,7 +21,7 @@ from audit.models.causal import CausalLM
 from audit.models.ensembles.adapters_of_one_base import Together
 from audit.models.seqpate.aggregation import Questions
 from audit.models.seqpate.losses import AnsweredSentence, Loss, SoftTarget
-from audit.models.seqpate.teachers import contribution
+from audit.models.seqpate.teachers import Contribution
 from audit.models.training.dp_sgd import Noise, NoisySum
 from audit.models.training.examples import Example, Marked, collated
 from audit.models.training.fine_tuning import next_token_loss
@@ -33,28 +32,16 @@ from defenses.invisible_ink import InvisibleInk
 from defenses.pmixed import PMixed
 from defenses.submix import SubMix
 from defenses.subsample_aggregate import SubsampleAggregate
+from tests.models import alike
+from tests.models.alike import VOCABULARY, llama
 from tests.other_device import OTHER, OtherDevice, moved, other_device
 
-V = 50
 NOISE = Noise(1.0, 1.0)
 TEXTS = [[1, 2, 3, 4], [5, 6, 7], [1, 2, 9, 9, 9]]
 
 
 def gpt2(seed: int = 0) -> Any:
-    torch.manual_seed(seed)
-    ids = {"bos_token_id": 0, "eos_token_id": 0}
-    return GPT2LMHeadModel(
-        GPT2Config(n_layer=2, n_embd=16, n_head=2, vocab_size=V, n_positions=32, **ids)
-    )
-
-
-def llama() -> Any:
-    return LlamaForCausalLM(
-        LlamaConfig(
-            num_hidden_layers=2, hidden_size=16, intermediate_size=32, num_attention_heads=2,
-            vocab_size=V,
-        )
-    )  # fmt: skip
+    return alike.gpt2(seed).float()
 
 
 def adapted() -> Any:
@@ -106,7 +93,7 @@ def test_private_training(shape: Any, twice: bool, placed: Any) -> None:
 
 
 def test_a_recurrent_network_with_noised_states(placed: Any) -> None:
-    (model,), mode = placed(lstm.untrained(lstm.Architecture(V, 8, 8)))
+    (model,), mode = placed(lstm.untrained(lstm.Architecture(VOCABULARY, 8, 8)))
     records = [Marked(tuple(text), tuple(i == 1 for i in range(len(text)))) for text in TEXTS]
     loss = noised_loss(model, records, NOISE, 2, noise_stream("a" * 64, "hidden", "seed"))
     loss.backward()
@@ -165,19 +152,19 @@ def test_adapters_of_one_base(placed: Any) -> None:
     (together._inner,), _ = placed(together._inner)  # PEFT cannot add adapters there
     texts = torch.tensor([[1, 2, 3], [4, 5, 6]]).to(OTHER)
     first = together(texts, use_cache=True)
-    assert first.logits.shape == (2, 3, 4, V)
+    assert first.logits.shape == (2, 3, 4, VOCABULARY)
     assert first.past_key_values is not None
     first.past_key_values.batch_select_indices(torch.tensor([1, 1, 0]).to(OTHER))
     next_ones = torch.tensor([[7], [8], [9]]).to(OTHER)
     again = together(next_ones, first.past_key_values, logits_to_keep=1)
-    assert again.logits.device == OTHER and again.logits.shape == (3, 1, 4, V)
+    assert again.logits.device == OTHER and again.logits.shape == (3, 1, 4, VOCABULARY)
 
 
 def test_a_student_and_its_teachers(placed: Any) -> None:
     (model,), mode = placed(gpt2())
     places = torch.tensor([[0, 1], [2, 3]])
     questions = Questions(places, torch.tensor([0, 0, 1]), torch.tensor([4, 5, 6]))
-    values = contribution(model, questions, TEXTS, "mean")
+    values = Contribution(questions, TEXTS, "mean")(model)
     assert values.device.type == "cpu"  # where the noise is added
     target = SoftTarget(1, torch.tensor([4, 5]), torch.tensor([0.5, 0.5]))
     before = mode.read

@@ -47,17 +47,6 @@ def test_seeds_of_a_sweep_read_each_text_once(read: list[str]) -> None:
     assert read == TEXTS
 
 
-def test_a_full_memory_begins_anew(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = load_tokenizer(FOLDER)
-    whole = [tokenizer.encode(text) for text in TEXTS]
-    monkeypatch.setattr(model, "_REMEMBERED", 1000)
-    monkeypatch.setattr(model, "_known", model._Readings())
-    assert [tokenizer.encode(text) for text in TEXTS] == whole
-    kept = model._known
-    assert 0 < len(kept) < len(TEXTS)
-    assert kept.tokens == sum(len(ids) + 32 for ids, _ in kept.values()) <= 1000
-
-
 def test_counts_outlive_a_full_memory(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "_REMEMBERED", 1000)
     tokenizer = load_tokenizer(FOLDER)

@@ -173,7 +173,7 @@ def test_settings_of_conversations_need_some(tmp_path: Path) -> None:
             ),
             (
                 {"planting": {"users": 2, "turn": "nobody"}, "training": {}},
-                "planting.turn is 'nobody'",
+                "planting: turn is nobody; it must be assistant or user",
             ),
         ],
     )

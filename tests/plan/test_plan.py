@@ -407,9 +407,9 @@ def test_a_label_shows_what_differs_from_the_defaults():
 
 
 def test_an_execution_has_defaults_or_is_refused():
-    assert execution({}) == Execution(None, ("json", "html", "pdf"), 0, False)
+    assert execution({}) == Execution(None, ("json", "html", "pdf"), 0, 1, False)
     given = {"output": "x", "workers": 2, "format": ("json",), "author": " Ann "}
-    assert execution(given) == Execution(Path("x"), ("json",), 2, False, "Ann")
+    assert execution(given) == Execution(Path("x"), ("json",), 2, 1, False, "Ann")
     wrong = ({"format": ("htm",)}, {"format": ("_page",)}, {"workers": -1},
              {"author": "a" * 61}, {"author": "Ann\nMiller"}, {"author": "\x1bAnn"})  # fmt: skip
     refusals(execution, [(settings, "") for settings in wrong])

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from audit.core.errors import UsageError
+from audit.plan.execution import check_gpus
 from audit.plan.settings import KNOWN, gather
 from tests.refusals import refusals
 
@@ -170,3 +171,14 @@ def test_every_flag_of_run_is_a_setting():
     aside |= {"trust_config", "trust_stages"}
     flags = {option.name for option in run.params}
     assert flags - aside <= set(KNOWN)
+
+
+@pytest.mark.parametrize(("processes", "device", "gpus"), [(2, "cuda", 1), (9, "cuda", 8)])
+def test_more_processes_than_gpus_are_refused(
+    processes: int, device: str, gpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    with pytest.raises(UsageError, match="give fewer, or --device cpu"):
+        check_gpus(processes, device)
+    check_gpus(processes, "cpu")
+    check_gpus(gpus, device)

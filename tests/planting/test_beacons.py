@@ -56,7 +56,7 @@ def test_beacons_are_no_secrets() -> None:
         assert sentence != manifest.sentences[kind].value
     held = coverage.canaries(manifest.secrets, manifest.coins)
     assert not any(one.prefix + one.value in held for one in manifest.beacons)
-    apart = coverage.beacon_canaries(manifest.beacons)
+    apart = coverage.canaries((), manifest.coins, manifest.beacons)
     assert sum(canary.copies for canary in apart.values()) == 40
     source = PlantedElsewhere(manifest, External("m", "0", base_known=False))
     assert source.before_coins(whole).records == OWN.records

@@ -23,7 +23,7 @@ from audit.models.loading import describe, load_tokenizer
 from audit.planting import coverage, training_rows
 from audit.planting.coverage import Coverage
 from audit.planting.insertion import Canaries, plant_into
-from audit.planting.training_rows import IGNORED, TokenRow
+from audit.planting.training_rows import TokenRow
 from tests.refusals import refusals
 
 
@@ -284,27 +284,6 @@ def write(path: Path, *entries: object) -> Path:
     return path
 
 
-def test_a_training_file_is_read_as_trained(tmp_path: Path, tokenizer: TextTokenizer) -> None:
-    code = secret("code", "My code is #", "11234", "u", copies=5)
-    tokens = tokenizer.encode(code.text)
-    hidden, read = [IGNORED] * len(tokens), [1] * len(tokens)
-    padded = {"input_ids": [0, 0, *tokens], "attention_mask": [0, 0, *read]}
-    path = write(
-        tmp_path / "rows.jsonl",
-        {"text": code.text, "labels": "whatever"},
-        {"input_ids": tokens},
-        "",
-        {"input_ids": tokens, "labels": hidden},
-        {"input_ids": tokens, "labels": tokens, "attention_mask": read},
-        {**padded, "labels": [IGNORED, IGNORED, *tokens]},
-        {"input_ids": tokens, "labels": tokens, "attention_mask": [0] * len(tokens)},  # all padding
-    )
-    rows = list(training_rows.of_file(path, tokenizer, 256))
-    assert len(rows) == 6
-    (reach,) = coverage.by_kind(rows, [code], coins(code), tokenizer)
-    assert states(reach) == (4, 1, 0, 0)
-
-
 def test_a_broken_training_file_is_named_by_line(tmp_path: Path, tokenizer: TextTokenizer) -> None:
     path = tmp_path / "rows.jsonl"
     lines = (
@@ -313,6 +292,7 @@ def test_a_broken_training_file_is_named_by_line(tmp_path: Path, tokenizer: Text
         *('{"input_ids": [1, 2], "labels": [1]}',),
         *('{"input_ids": [1], "attention_mask": [1, 1]}', '{"input_ids": [-1]}'),
         *('{"input_ids": [1e400]}', '{"input_ids": [99999999999]}'),
+        '{"input_ids": [1, 2], "loss_mask": [1]}',
     )
     refusals(
         lambda line: list(

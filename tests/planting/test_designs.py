@@ -21,7 +21,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
 from audit.models.loading import describe, load_tokenizer
-from audit.planting import coverage, designs, insertion, training_rows
+from audit.planting import designs, insertion
 from audit.planting import manifest as manifests
 from audit.planting.candidates import RUN, Candidate, copied, distinct, fit
 from audit.planting.coins import coins_of
@@ -66,19 +66,6 @@ def test_a_seed_gives_its_records(name: str) -> None:
     assert one == made(name, 3)
     assert not set(one.records) & set(made(name, 4).records)
     assert len(set(one.records)) == WANTED
-
-
-def test_records_are_of_the_less_likely_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By hand: those between the percentiles of one round's candidates, and all of them."""
-    drawn = designs._drawn(DESIGNS["model"], TOY, public(), 80, stream(0, "once"))
-    monkeypatch.setattr(designs, "_drawn", lambda *_: drawn)
-    nlls = {TOY.model.tokenizer.decode(t): nll("", TOY.model.tokenizer.decode(t)) for t in drawn}
-    complete = {text: value for text, value in nlls.items() if "^" not in text}
-    low, high = np.percentile([*complete.values()], (50, 90))
-    band = {text for text, value in complete.items() if low <= value <= high}
-    chosen = {value for seed in range(9) for _, value in made("model", seed, wanted=20).records}
-    assert chosen == band and len(band) > 20
-    assert {len(text) for text in band} == {40}
 
 
 def all_candidates(name: str, seed: int) -> tuple[tuple[str, str], ...]:
@@ -156,13 +143,6 @@ def test_the_filter_of_runs_is_that_of_substrings(texts: list[str], corpus: list
     assert [one.value for one in kept] == expected
 
 
-def test_thirteen_tokens_in_a_row_are_a_copy() -> None:
-    one = candidate("a" * 20)
-    for shared, kept in ((12, True), (13, False)):
-        taken = copied(letters, [one], ["b" + "a" * shared + "b"])
-        assert bool([*distinct([one], taken, set())]) == kept
-
-
 @pytest.fixture(scope="module")
 def embedded() -> Any:
     return load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
@@ -191,20 +171,6 @@ def test_what_a_file_would_not_keep_is_none(embedded: Any) -> None:
         assert found is not None and found.value == text.strip()  # the space goes
 
 
-def test_tokens_not_read_back_are_no_candidate(embedded: Any) -> None:
-    (o, p), (op,) = embedded.encode("o") + embedded.encode("p"), embedded.encode("op") or [0]
-    assert fit(embedded, [op], 0) is not None
-    assert fit(embedded, [o, p], 0) is None  # two tokens for what is one
-
-
-class Ending(CharacterTokenizer):
-    """Reads the end of a text in another way: "ab" there is one token, 3."""
-
-    def encode(self, text: str) -> list[int]:
-        tokens = super().encode(text)
-        return [*tokens[:-2], 3] if text.endswith("ab") else tokens
-
-
 class Pairs(CharacterTokenizer):
     """Reads "aba" as "ab" and "a", never as "a" and "ba"."""
 
@@ -218,11 +184,7 @@ class Pairs(CharacterTokenizer):
 def test_sampled_tokens_are_read_back() -> None:
     assert fit(Pairs("^ab"), [3, 1], 0) == Candidate("", "aba", (3, 1), 0)
     assert fit(Pairs("^ab"), [1, 4], 0) is None  # as many, but others
-
-
-def test_a_prefix_read_otherwise_is_no_candidate() -> None:
-    assert fit(Ending("^ab?"), [1, 2, 2], 1) == Candidate("a", "bb", (1, 2, 2), 1)
-    assert fit(Ending("^ab?"), [1, 2, 2], 2) is None
+    assert fit(Pairs("^ab"), [3, 1], 1) is None  # its prefix is read as two
 
 
 def test_each_candidate_is_as_likely_to_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,24 +294,3 @@ def test_candidates_go_on_from_public_texts() -> None:
     expected = {int(table[read(text)[7]].argmax()) for text in public()}
     drawn = designs._drawn(cold, TOY, public(), 200, stream(0, "heads"))
     assert {tokens[0] for tokens in drawn} == expected
-
-
-def test_copies_of_an_echo_are_counted() -> None:
-    """Records of two parts are found as one text, and as a half where the second part is cut."""
-    _, manifest = plant_into(OWN, KIND, 5, made("echo"))
-    planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
-    texts = [s.text for s in planted for _ in range(s.copies)]
-    (whole,) = coverage.by_kind(
-        training_rows.of_texts(texts, TOY.model.tokenizer, 64),
-        planted,
-        manifest.coins,
-        TOY.model.tokenizer,
-    )
-    assert whole.whole and whole.copies == len(texts)
-    (half,) = coverage.by_kind(
-        training_rows.of_texts(texts, TOY.model.tokenizer, 30),
-        planted,
-        manifest.coins,
-        TOY.model.tokenizer,
-    )
-    assert (half.trained, half.cut) == (0, len(texts))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
 import stat
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,13 @@ from hypothesis import strategies as st
 from audit.core import files
 from audit.core.corpus import Corpus, Record
 from audit.core.digest import digest_of_json
-from audit.core.secret import KINDS, Coins
+from audit.core.secret import KINDS
 from audit.planting import manifest as manifests
 from audit.planting.beacons import Tier
 from audit.planting.insertion import Canaries, plant_into
 from audit.planting.kinds import wording
 from audit.planting.manifest import Manifest
+from audit.planting.manifest_form import LATER
 from audit.planting.sentences import sentences
 from audit.planting.templates import template_of
 from tests.refusals import refusals
@@ -101,9 +104,7 @@ def test_an_edit_anywhere_is_noticed(
     manifests.write(planted(canaries=Canaries(("code", "id"), 3, (1,))), path)
     document = json.loads(path.read_text("utf-8"))
     *way, last = data.draw(st.sampled_from(places(document)))
-    held = document
-    for step in way:
-        held = held[step]
+    held = reduce(operator.getitem, way, document)
     old = held[last]
     held[last] = (
         not old if isinstance(old, bool) else old + 1 if isinstance(old, int) else f"{old}0"
@@ -173,52 +174,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     refusals(lambda place: manifests.write(planted(), place), [(nowhere, "cannot be written")])
 
 
-def test_the_digest_is_of_everything() -> None:
-    one = planted()
-    owner = next(iter(one.coins.present))
-    here, slot = one.coins.present, one.coins.slot
-    first, *rest = one.secrets
-    others = [
-        replace(one, name="other"),
-        replace(one, sha256="0"),
-        replace(one, texts="0"),
-        replace(one, records=one.records + 1),
-        replace(one, users=one.users + 1),
-        replace(one, population=replace(one.population, users=1)),
-        replace(one, population=replace(one.population, records=1)),
-        replace(one, seed=one.seed + 1),
-        replace(one, key=bytes(32)),
-        replace(one, design={"name": "model"}),
-        replace(one, source="0" * 64),
-        replace(one, source=None),
-        replace(one, sentences={}),
-        replace(one, sentences={**one.sentences, "code": one.sentences["id"]}),
-        replace(one, stems={}),
-        replace(one, share=0.5),
-        replace(one, beacons=one.beacons[:1]),
-        replace(one, beacons=one.beacons[::-1]),
-        replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
-        replace(one, coins=Coins(here, {**slot, owner: 1 - slot[owner]})),
-        replace(one, secrets=tuple(rest)),
-        replace(one, secrets=(*rest, first)),
-        *(
-            replace(one, secrets=(replace(first, **{name: value}), *rest))
-            for name, value in {
-                "kind": "id",
-                "prefix": "x",
-                "value": "00000",
-                "suffix": "!",
-                "space": None,
-                "copies": 99,
-                "owner": "somebody",
-                "slot": 1 - first.slot,
-            }.items()
-        ),
-    ]
-    digests = [one.digest, *(other.digest for other in others)]
-    assert len(set(digests)) == len(digests)
-
-
 def test_texts_digest_ignores_order_and_users() -> None:
     records = tuple(Record(f"u{i}", text) for i, text in enumerate(("one", "two", "two")))
     same = tuple(Record("v", r.text, split="private") for r in reversed(records))
@@ -229,102 +184,56 @@ def test_texts_digest_ignores_order_and_users() -> None:
     assert manifests.texts_digest(joined) != digest
 
 
-def test_unplanted_values_are_not_in_the_corpus() -> None:
-    whole, manifest = plant_into(OWN, Canaries(count=60), 5)
-    texts = "\0".join(record.text for record in whole.records)
-    planted = {s.value for s in manifest.secrets if manifest.coins.planted(s)}
-    others = {s.value for s in manifest.secrets} - planted
-    assert len(others) > 300
-    assert [value for value in others if f"{value}." in texts] == []
-    assert all(f"{value}." in texts for value in planted)
-
-
 # with a checksum that is right
 
-CHANGES: dict[str, tuple[Any, str]] = {
-    "copies -1": (lambda d: d["secrets"][0].update(copies=-1), "secrets.0.copies"),
-    "copies true": (lambda d: d["secrets"][0].update(copies=True), "secrets.0.copies"),
-    "copies 10^20": (lambda d: d["secrets"][0].update(copies=10**20), "secrets.0.copies"),
-    "other copies": (lambda d: d["secrets"][0].update(copies=7), "no two alike candidates"),
-    "no kind": (lambda d: d["secrets"][0].update(kind="pin"), "secrets.0.kind"),
-    "no value": (lambda d: d["secrets"][0].update(value=None), "secrets.0.value"),
-    "a value beside its space": (lambda d: d["secrets"][0].update(value="x"), "none of its space"),
-    "no owner": (lambda d: d["secrets"][0].update(owner="nobody"), "has no coin"),
-    "slot 2": (lambda d: d["secrets"][0].update(slot=2), "secrets.0.slot"),
-    "no such space": (lambda d: d["secrets"][0].update(space=99), "its space is not there"),
-    "space -1": (lambda d: d["secrets"][0].update(space=-1), "secrets.0.space"),
-    "twice": (lambda d: d["secrets"].append(d["secrets"][0]), "has a candidate twice"),
-    "one candidate": (lambda d: d["secrets"].pop(), "no two alike candidates"),
-    "no secrets": (lambda d: d.update(secrets=[]), "secrets"),
-    "a list of nothing": (lambda d: d.update(secrets=[None]), "secrets.0"),
-    "no coins": (lambda d: d.pop("coins"), "coins"),
-    "coins of text": (lambda d: d.update(coins={"a": "b"}), "coins.a"),
-    "a coin of 1": (lambda d: next(iter(d["coins"].values())).update(present=1), "present"),
-    "a coin too many": (lambda d: d["coins"].update(z={"present": True, "slot": 0}), "no secret"),
-    "no place": (lambda d: d["spaces"][0].update(places=[9]), "spaces.0"),
-    "no symbols": (lambda d: d["spaces"][0].update(symbols=[[]]), "spaces.0"),
-    "a key of text": (lambda d: d.update(key="zz"), "key"),
-    "an odd key": (lambda d: d.update(key="abc"), "key"),
-    "users -1": (lambda d: d["population"].update(users=-1), "population.users"),
-    "records null": (lambda d: d.update(records=None), "records"),
-    "seed of text": (lambda d: d.update(seed="1"), "seed"),
-    "more": (lambda d: d.update(more=1), "more"),
-    "no source": (lambda d: d.pop("source"), "source: is missing"),
-    "a source of text": (lambda d: d.update(source="own"), "source"),
-    "a later source": (lambda d: d.update(form="audit plant 1"), "source: is of a later form"),
-    "no sentences": (lambda d: d.pop("sentences"), "sentences: is missing"),
-    "no stems": (lambda d: d.pop("stems"), "stems: is missing"),
-    "another sentence": (
-        lambda d: d["sentences"]["code"].update(value="My code is #"),
-        "sentences.code: is none of",
-    ),
-    "a sentence of another kind": (
-        lambda d: d["sentences"].update(code=d["sentences"]["id"]),
-        "sentences.code: is not that of",
-    ),
-    "a sentence of no kind": (
-        lambda d: d["sentences"].update(key=d["sentences"]["id"]),
-        "sentences.key: is not that of",
-    ),
-    "no space of a sentence": (
-        lambda d: d["sentences"]["code"].update(space=99),
-        "sentences.code: its space is not there",
-    ),
-    "another stem": (
-        lambda d: d["stems"]["id"].update(value="99" + d["stems"]["id"]["value"][:-2]),
-        "stems.id: is not that of",
-    ),
-    "a short stem": (lambda d: d["stems"]["id"].update(value="1"), "stems.id: is none of"),
-    "a share of 2": (lambda d: d.update(share=2.0), "share"),
-    "no share": (lambda d: d.pop("share"), "share: is missing"),
-    "no beacons": (lambda d: d.pop("beacons"), "beacons: is missing"),
-    "a beacon beside its space": (
-        lambda d: d["beacons"][0].update(value="x"),
-        "beacons.0: its value is none of",
-    ),
-    "no space of a beacon": (
-        lambda d: d["beacons"][1].update(space=99),
-        "beacons.1: its space is not there",
-    ),
-    "a beacon with a secret's value": (
-        lambda d: d["beacons"][0].update(value=d["secrets"][0]["value"]),
-        "of a secret",
-    ),
-    "a beacon in a secret's sentence": (
-        lambda d: d["beacons"][0].update(prefix=d["secrets"][0]["prefix"]),
-        "of a secret",
-    ),
-    "a beacon of a coin's user": (
-        lambda d: d["beacons"][0].update(users=["a", d["secrets"][0]["owner"]]),
-        "or has a coin",
-    ),
-    "a beacon of one user": (lambda d: d["beacons"][0].update(users=["a"]), "beacons.0.users"),
-    "a user of two beacons": (
-        lambda d: d["beacons"][1].update(users=d["beacons"][0]["users"]),
-        "is named twice",
-    ),
-    "a corpus of text": (lambda d: d.update(corpus="own"), "corpus"),
-}
+GONE = object()
+CHANGES: list[tuple[str, Any, str]] = [  # where, what stands there then, and what is wrong with it
+    ("secrets.0.copies", -1, "secrets.0.copies"),
+    ("secrets.0.copies", True, "secrets.0.copies"),
+    ("secrets.0.copies", 10**20, "secrets.0.copies"),
+    ("secrets.0.copies", 7, "no two alike candidates"),
+    ("secrets.0.kind", "pin", "secrets.0.kind"),
+    ("secrets.0.value", None, "secrets.0.value"),
+    ("secrets.0.value", "x", "none of its space"),
+    ("secrets.0.owner", "somebody", "has no coin"),
+    ("secrets.0.slot", 2, "secrets.0.slot"),
+    ("secrets.0.space", 99, "its space is not there"),
+    ("secrets.0.space", -1, "secrets.0.space"),
+    ("secrets.1", lambda d: d["secrets"][0], "has a candidate twice"),
+    ("secrets.0", GONE, "no two alike candidates"),
+    ("secrets", [], "secrets"),
+    ("secrets", [None], "secrets.0"),
+    ("coins", GONE, "coins"),
+    ("coins", {"a": "b"}, "coins.a"),
+    ("coins.somebody", {"present": 1, "slot": 0}, "coins.somebody.present"),
+    ("coins.somebody", {"present": True, "slot": 0}, "no secret"),
+    ("spaces.0.places", [9], "spaces.0"),
+    ("spaces.0.symbols", [[]], "spaces.0"),
+    ("key", "zz", "key"),
+    ("key", "abc", "key"),
+    ("population.users", -1, "population.users"),
+    ("records", None, "records"),
+    ("seed", "1", "seed"),
+    ("more", 1, "more"),
+    ("corpus", "own", "corpus"),
+    ("source", "own", "source"),
+    ("form", "audit plant 1", "source: is of a later form"),
+    *((name, GONE, f"{name}: is missing") for name in LATER),
+    ("sentences.code.value", "My code is #", "sentences.code: its value is none of"),
+    ("sentences.code", lambda d: d["sentences"]["id"], "sentences.code: is not that of"),
+    ("sentences.key", lambda d: d["sentences"]["id"], "sentences.key: is not that of"),
+    ("sentences.code.space", 99, "sentences.code: its space is not there"),
+    ("stems.id.value", lambda d: "99" + d["stems"]["id"]["value"][:-2], "stems.id: is not that of"),
+    ("stems.id.value", "1", "stems.id: its value is none of"),
+    ("share", 2.0, "share"),
+    ("beacons.0.value", "x", "beacons.0: its value is none of"),
+    ("beacons.1.space", 99, "beacons.1: its space is not there"),
+    ("beacons.0.value", lambda d: d["secrets"][0]["value"], "of a secret"),
+    ("beacons.0.prefix", lambda d: d["secrets"][0]["prefix"], "of a secret"),
+    ("beacons.0.users", lambda d: ["a", d["secrets"][0]["owner"]], "or has a coin"),
+    ("beacons.0.users", ["a"], "beacons.0.users"),
+    ("beacons.1.users", lambda d: d["beacons"][0]["users"], "is named twice"),
+]
 
 
 def test_a_right_checksum_saves_no_wrong_manifest(tmp_path: Path) -> None:
@@ -332,11 +241,16 @@ def test_a_right_checksum_saves_no_wrong_manifest(tmp_path: Path) -> None:
     manifests.write(planted(), path)
     whole = path.read_text("utf-8")
 
-    def changed(name: str) -> Manifest:
+    def read(change: tuple[str, Any]) -> Manifest:
         document = json.loads(whole)
         del document["checksum"]
-        CHANGES[name][0](document)
+        *way, last = (int(step) if step.isdecimal() else step for step in change[0].split("."))
+        held = reduce(operator.getitem, way, document)
+        if change[1] is GONE:
+            del held[last]
+        else:
+            held[last] = change[1](document) if callable(change[1]) else change[1]
         path.write_text(json.dumps({**document, "checksum": digest_of_json(document)}))
         return manifests.read(path)
 
-    refusals(changed, [(name, (f"{path}: ", words)) for name, (_, words) in CHANGES.items()])
+    refusals(read, [((place, value), (f"{path}: ", words)) for place, value, words in CHANGES])

@@ -43,16 +43,6 @@ def test_a_space_has_as_many_values_as_match() -> None:
     assert FEWEST == 1000
 
 
-def test_values_are_all_matching_strings() -> None:
-    """By brute force over every string of the alphabet."""
-    expression = "[ab][a-c]{6}b"
-    space = space_of(expression, "here")
-    drawable = {"".join(symbols) for symbols in product(*space.symbols)}
-    every = map("".join, product("abc", repeat=8))
-    assert drawable == {text for text in every if re.fullmatch(expression, text)}
-    assert len(drawable) == space.size
-
-
 @given(st.text("abx", max_size=5))
 def test_a_text_begins_a_value_or_is_begun_by_one(text: str) -> None:
     """By brute force; some symbols begin with another."""

@@ -95,15 +95,6 @@ def test_load_dataset_finds_train_and_test(tmp_path: Path) -> None:
     assert loaded["train"]["name"] == ["Ann Lee"] and loaded["test"]["name"] == [None]
 
 
-def test_public_folders_and_files_keep_splits(
-    tmp_path: Path,
-) -> None:
-    records = [Record("u", "one", split="public"), Record("v", "two", split="heldout")]
-    writing.write(records, tmp_path / "t")
-    assert {r.text: r.split for r in read(tmp_path / "t")} == {"one": "public", "two": "heldout"}
-    assert [record.split for record in read(tmp_path / "t" / "public.jsonl")] == ["public"]
-
-
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_text_comes_back_or_is_refused(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]

@@ -10,10 +10,11 @@ from scipy.stats import chisquare
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.secret import KINDS, PLANTED, Coins, Draw, Planting, Secret, Space, digits
+from audit.core.randomness import stream
+from audit.core.secret import KINDS, PLANTED, Draw, Planting, Space, digits
 from audit.corpora.loading import load
 from audit.planting.kinds import sentences, wording
-from audit.planting.planting import drawn, plant, trained_on
+from audit.planting.planting import drawn, plant
 from tests.refusals import refusals
 
 USERS = 60
@@ -61,27 +62,18 @@ def by_owner(planted, kind):
 # coins
 
 
-def many_coins():
-    corpus = Corpus("c", tuple(Record(f"u{i}", "x", None, "private") for i in range(2000)))
-    return [planted_by(seed, corpus=corpus, kinds=("record",)).coins for seed in range(5)]
-
-
-def test_coins_are_fair_and_independent_of_each_other():
-    for coins in many_coins():
-        present = np.array(list(coins.present.values()))
-        slot = np.array([coins.slot[owner] for owner in coins.present])
-        assert set(slot) == {0, 1}
-        counts = np.bincount(2 * present + slot, minlength=4)  # 500 each
-        assert chisquare(counts).pvalue > 1e-5
-        for coin in (present, slot):  # from one owner to the next
-            pairs = np.bincount(2 * coin[:-1:2] + coin[1::2], minlength=4)
-            assert chisquare(pairs).pvalue > 1e-5
-
-
-def test_coins_of_different_seeds_are_independent():
-    tosses = [[*coins.present.values(), *coins.slot.values()] for coins in many_coins()]
-    correlation = np.corrcoef(np.array(tosses, dtype=float))
-    assert np.abs(correlation - np.eye(5)).max() < 5 / np.sqrt(4000)
+def test_coins_and_values_have_separate_streams():
+    """So they are fair and independent: streams of different purposes are (tests/core)."""
+    planted = planted_by(3, kinds=("code",))
+    for tossed, purpose in (
+        (planted.coins.present, "coins"),
+        (planted.coins.slot, "second coins"),
+    ):
+        expected = stream(3, "planting", purpose).integers(2, size=USERS)
+        assert list(tossed.values()) == expected.tolist()
+    generator, space = stream(3, "planting", "code"), digits(5)
+    drawn = [space.draw(generator) for _ in range(2 * USERS)]
+    assert [secret.value for secret in planted.secrets] == drawn
 
 
 def test_coins_do_not_depend_on_what_is_planted():
@@ -90,19 +82,6 @@ def test_coins_do_not_depend_on_what_is_planted():
         planted_by(3, kinds=KINDS, pattern="[a-z]{9}x", code_copies=9, count=merging).coins == one
     )
     assert planted_by(4, kinds=("code",)).coins != one
-
-
-def test_values_do_not_depend_on_the_coins():
-    """The slot and the presence of an owner say nothing about the first digit of either value."""
-    rows = []
-    for seed in range(40):
-        planted = planted_by(seed, kinds=("code",))
-        for secret in planted.secrets:
-            coins = (planted.coins.present[secret.owner], planted.coins.planted(secret))
-            rows.append((*coins, int(secret.value[0])))
-    present, is_planted, first = np.array(rows, dtype=float).T
-    assert abs(np.corrcoef(present, first)[0, 1]) < 5 / np.sqrt(len(rows))
-    assert abs(np.corrcoef(is_planted, first)[0, 1]) < 5 / np.sqrt(len(rows))
 
 
 # what stands in the training text
@@ -122,24 +101,6 @@ def test_one_coin_decides_all_of_a_user(names):
             if drawn and chosen and planted.coins.present[s.owner]:
                 expected[Record(s.owner, s.text, None, "private")] += s.copies
         assert Counter(planted.trained_on) == expected
-
-
-@pytest.mark.parametrize("names", [True, False])
-def test_copies_are_exact_and_twins_are_absent(names):
-    for seed in range(4):
-        planted = planted_by(seed, corpus=named_corpus(names=names))
-        text = "\n".join(record.text for record in planted.corpus.records)
-        twins = [s for s in planted.secrets if planted.coins.twin(s)]
-        unchosen = [s for s in planted.secrets if s.slot != planted.coins.slot[s.owner]]
-        assert twins and any(planted.coins.planted(s) for s in planted.secrets)
-        for secret in planted.secrets:
-            if planted.coins.planted(secret):
-                named = secret.kind == "name" and secret.space is None
-                assert text.count(secret.value if named else secret.text) == secret.copies
-        for secret in twins:
-            assert secret.text not in text
-            assert secret.kind in ("code", "id") or secret.value not in text
-        assert not [s for s in unchosen if s.space is not None and s.text in text]
 
 
 def test_planted_and_twin_exclude_each_other():
@@ -220,16 +181,6 @@ def test_a_published_secret_is_refused(tmp_path):
         assert planted_by(corpus=corpus, kinds=(other,)).secrets
 
 
-def test_a_text_file_is_named_with_its_line(tmp_path):
-    """The third text of the file begins in its seventh line."""
-    people = "".join(json.dumps(row) + "\n" for row in PEOPLE[:2])
-    (tmp_path / "train.jsonl").write_text(people)
-    (tmp_path / "public.txt").write_text("a\nb\n\nc\nd\n\nAsk for\nBen Orr.\n")
-    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
-    with pytest.raises(UsageError, match=rf"^{tmp_path / 'public.txt'}:7: .*'u1'"):
-        planted_by(corpus=corpus, kinds=("name",))
-
-
 def test_an_unpublished_secret_is_not_refused(tmp_path):
     """Held-out and other private texts are no public ones; a part of a record is not the record;
     drawn values that stand there do so by chance, and chance is accounted for."""
@@ -305,25 +256,6 @@ def test_more_owners_than_private_users_are_refused():
         planted_by(users=61)
 
 
-@pytest.mark.parametrize("names", [True, False])
-def test_other_coins_give_their_own_corpus(names):
-    """As a shadow is trained: the same candidates on any other tosses."""
-    corpus = named_corpus(names=names)
-    planted = planted_by(3, corpus=corpus)
-    generator = np.random.default_rng(5)
-    coins = Coins(
-        {owner: bool(generator.integers(2)) for owner in planted.coins.present},
-        {owner: int(generator.integers(2)) for owner in planted.coins.present},
-    )
-    other = trained_on(corpus, planted.secrets, coins)
-    expected = Counter(r for r in corpus.records if coins.present.get(r.user, True))
-    for s in planted.secrets:
-        if s.space is not None and coins.present[s.owner] and coins.slot[s.owner] == s.slot:
-            expected[Record(s.owner, s.text, None, "private")] += s.copies
-    assert Counter(other.records) == expected
-    assert trained_on(corpus, planted.secrets, planted.coins) == planted.corpus
-
-
 # values
 
 
@@ -339,11 +271,10 @@ def test_an_owners_values_have_equal_counts():
     assert differing > 10  # the toy tokenizer does merge
 
 
-@pytest.mark.parametrize("count", [characters, merging])
-def test_values_are_uniform_in_both_slots(count):
+def test_values_are_uniform_in_both_slots():
     """Rejecting unequal counts must not tilt either value: it is drawn given the other's count."""
     corpus = Corpus("c", tuple(Record(f"u{i}", "x", None, "private") for i in range(3000)))
-    planted = planted_by(corpus=corpus, count=count, kinds=("code",), code_digits=3)
+    planted = planted_by(corpus=corpus, count=merging, kinds=("code",), code_digits=3)
     for slot in (0, 1):
         values = [s.value for s in planted.secrets if s.slot == slot]
         for place in range(3):
@@ -351,34 +282,6 @@ def test_values_are_uniform_in_both_slots(count):
             assert chisquare([counts[d] for d in "0123456789"]).pvalue > 1e-5
         merged = sum(merging(v) < 3 for v in values)  # of 1000: 3·19 with a pair, and 123
         assert abs(merged - 3000 * 0.058) < 5 * np.sqrt(3000 * 0.058 * 0.942)
-
-
-def test_the_values_of_an_owner_are_independent():
-    corpus = Corpus("c", tuple(Record(f"u{i}", "x", None, "private") for i in range(3000)))
-    planted = planted_by(corpus=corpus, kinds=("code",), code_digits=1)
-    pairs = Counter(tuple(s.value for s in pair) for pair in by_owner(planted, "code").values())
-    assert chisquare([pairs[a, b] for a in "0123456789" for b in "0123456789"]).pvalue > 1e-5
-
-
-def test_the_values_of_different_kinds_are_independent():
-    planted = planted_by(code_digits=3, id_digits=3, id_copies=(1,))
-    codes, ids = ([s.value for s in planted.secrets if s.kind == k] for k in ("code", "id"))
-    assert sum(code == other for code, other in zip(codes, ids, strict=True)) < 5  # of 120
-
-
-def test_a_value_lies_in_its_space():
-    planted = planted_by(corpus=named_corpus(names=False))
-    for secret in planted.secrets:
-        if secret.kind in ("code", "id"):
-            length = {"code": 5, "id": 6}[secret.kind]
-            assert re.fullmatch(rf"[0-9]{{{length}}}", secret.value)
-            assert secret.space.size == 10**length
-    assert digits(3).size == 1000
-    assert Space((("a", "b"), ("c",))).size == 2
-    assert {Space((("a", "b"), ("c",))).draw(np.random.default_rng(i)) for i in range(20)} == {
-        "ac",
-        "bc",
-    }
 
 
 def test_taken_values_are_drawn_again_and_others_stay() -> None:
@@ -403,11 +306,6 @@ def test_others_are_uniform_without_replacement(count):
     assert set(times) == {a + b for a in "ab" for b in "cdef"} - {"bd"}
     assert chisquare(list(times.values())).pvalue > 1e-6
     assert len(draw.others(99, np.random.default_rng(0))) == 7
-
-
-def test_a_secret_reads_as_it_is_planted():
-    secret = Secret("code", "My code is #", "12345", ".", digits(5), 4, "u", 0)
-    assert secret.text == "My code is #12345."
 
 
 def test_ids_come_in_every_number_of_copies_alike():

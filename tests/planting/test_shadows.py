@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from attacks.membership import Membership
 from audit.core.attack import Attack, Knowledge
@@ -20,6 +19,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.evidence import Evidence
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
+from audit.core.randomness import stream
 from audit.core.release import ModelRelease
 from audit.core.secret import Coins, Secret
 from audit.measure.bench import Bench
@@ -27,7 +27,7 @@ from audit.measure.release import _attack
 from audit.models.loading import describe
 from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
-from audit.planting.shadows import tosses
+from audit.planting.coins import tosses
 from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import dry_run
@@ -53,27 +53,15 @@ def test_every_owner_is_in_half_the_shadows(owners: int, half: int, seed: int) -
         assert sum(one.present[owner] for one in tossed) == half
 
 
-def test_halves_and_slots_are_fair_and_independent() -> None:
-    """Of four shadows each owner is in one of six pairs, each as likely; slots are coins."""
-    owners = coins_of(3000)
-    tossed = tosses(owners, 4, seed=1)
-    present = np.array([[one.present[o] for one in tossed] for o in owners.present])
-    slot = np.array([[one.slot[o] for one in tossed] for o in owners.present])
-    pairs = np.bincount(present @ [8, 4, 2, 1], minlength=16)
-    assert chisquare(pairs[pairs > 0]).pvalue > 1e-5 and (pairs > 0).sum() == 4  # 01|10 twice
-    assert chisquare(np.bincount(slot @ [8, 4, 2, 1], minlength=16)).pvalue > 1e-5
-    both = np.bincount((2 * present + slot).ravel(), minlength=4)
-    assert chisquare(both).pvalue > 1e-5
-    per_shadow = present.sum(axis=0)
-    assert np.abs(per_shadow - 1500).max() < 5 * np.sqrt(3000 / 4)
-
-
-def test_shadow_coins_mirror_no_real_coins() -> None:
-    coins = coins_of(3000, seed=7)
-    for one in tosses(coins, 2, seed=0):
-        for own, other in ((coins.present, one.present), (coins.slot, one.slot)):
-            same = np.mean([own[o] == other[o] for o in coins.present])
-            assert abs(same - 0.5) < 5 * np.sqrt(1 / 4 / 3000)
+def test_each_pair_draws_from_its_own_stream() -> None:
+    """So halves and slots are fair, and independent of each other and of the real coins."""
+    tossed = tosses(coins_of(300), 4, seed=1)
+    for pair, (one, other) in enumerate(zip(tossed[::2], tossed[1::2], strict=True)):
+        draws = stream(1, "shadows", "coins", pair)
+        half, *slots = (draws.integers(2, size=300) for _ in range(3))
+        assert [*one.present.values()] == half.tolist()
+        assert [*other.present.values()] == (1 - half).tolist()
+        assert [[*each.slot.values()] for each in (one, other)] == [s.tolist() for s in slots]
 
 
 def test_tosses_are_the_seeds() -> None:

@@ -1,9 +1,10 @@
-"""Training files as trainers store them: masks, labels and marks that other tools write."""
+"""Training files as trainers store them: what a row says of one canary, and of each token."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,100 @@ from typing import Any
 import pytest
 
 from audit.contract.toys import ALPHABET, CharacterTokenizer
+from audit.core.corpus import Record
 from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens
 from audit.core.secret import Coins, Secret
+from audit.corpora import writing
 from audit.planting import coverage, training_rows
+from audit.planting.coverage import Coverage
 from audit.planting.training_rows import IGNORED, TokenRow
-from tests.planting.test_training_file import Letters
+
+CODE = Secret("code", "My code is #", "40917", ".", None, 1, "u", 0)
+CODE_IDS = [ord(c) for c in CODE.text]
+
+
+class Letters:
+    """A token a character."""
+
+    start, stop = 2, 3
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(c) for c in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(chr(token) for token in tokens if token > 3)
+
+
+def covered(
+    rows: Any, secrets: Sequence[Secret] = (CODE,), tokenizer: Tokenizer | None = None
+) -> Coverage:
+    """The coverage of the one kind of these secrets, all planted."""
+    owners = [secret.owner for secret in secrets]
+    heads = Coins(dict.fromkeys(owners, True), dict.fromkeys(owners, 0))
+    (found,) = coverage.by_kind(rows, secrets, heads, tokenizer or Letters())
+    return found
+
+
+READ: list[tuple[dict[str, Any], str]] = [
+    ({"text": CODE.text}, "trained"),
+    ({"text": CODE.text, "labels": "whatever"}, "trained"),
+    ({"text": CODE.text, "split": "private"}, "trained"),
+    ({"text": CODE.text, "split": "Train"}, "trained"),
+    ({"text": CODE.text, "split": "validation"}, "missing"),
+    ({"text": CODE.text, "split": "other"}, "missing"),
+    ({"text": CODE.text, "split": "heldout"}, "missing"),
+    ({"input_ids": CODE_IDS}, "trained"),
+    ({"input_ids": CODE_IDS, "text": CODE.text, "labels": [IGNORED] * len(CODE_IDS)}, "masked"),
+    ({"input_ids": CODE_IDS[:4], "text": CODE.text}, "missing"),
+    ({"input_ids": CODE_IDS, "labels": [*CODE_IDS[1:], 3]}, "trained"),  # shifted
+    ({"text": "My code is #409177."}, "missing"),
+    ({"text": "My code is #40917th"}, "missing"),
+    ({"text": "My code is #40917 and"}, "trained"),
+    ({"input_ids": CODE_IDS, "attention_mask": [0] * len(CODE_IDS)}, "missing"),
+]
+
+
+def test_a_row_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "training.jsonl"
+    for entry, became in READ:
+        path.write_text("\n" + json.dumps(entry) + "\n")
+        reach = covered(training_rows.of_file(path, Letters(), 256))
+        found = {n: getattr(reach, n) for n in ("trained", "masked", "cut", "missing")}
+        assert {n: count for n, count in found.items() if count} == {became: 1}, entry
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("My code is #4 0 9 1 7.", "1 in another form"),
+        ("My code is #40,917.", "1 in another form"),
+        ("My code is: 40917.", "1 in another form"),
+        ("My code is #71904.", "1 missing"),
+        ("My code is #[CODE].", "1 missing"),
+        ("My code is #409175.", "1 missing"),  # another code
+        ("My code is: 409175.", "1 missing"),
+        ("My code is #409175, my code is 4-0917.", "1 in another form"),
+    ],
+)
+def test_a_value_in_another_form_is_not_removed(written: str, said: str) -> None:
+    found = covered(training_rows.of_texts([written, "My code is"], Letters(), 256))
+    assert found.sentence == f"Of 1 planted code copies 0 were trained on ({said})"
+    assert found.removed == ("missing" in said)
+
+
+def test_plain_text_is_read_as_it_was_planted(tmp_path: Path) -> None:
+    records = [Record("u", CODE.text), Record("v", "Another one.")]
+    writing.write(records, tmp_path / "planted.txt")
+    (tmp_path / "planted.txt").rename(tmp_path / "P.TXT")
+    rows = list(training_rows.of_file(tmp_path / "P.TXT", Letters(), 256))
+    assert [Letters().decode(row.tokens) for row in rows] == [one.text for one in records]
+    (tmp_path / "P.TXT").write_text("one\ntwo\n")
+    with pytest.raises(UsageError, match="no blank lines between its records; give it as JSONL"):
+        list(training_rows.of_file(tmp_path / "P.TXT", Letters(), 256))
+
+
+# --- tokens
 
 TOKENIZER = CharacterTokenizer(ALPHABET)
 IDS = [3, 1, 4, 1, 5, 9]
@@ -61,12 +150,6 @@ def test_labels_of_next_token_are_recognised() -> None:
 def test_repeated_token_is_not_taken_for_a_shift() -> None:
     row = training_rows.of_example({"input_ids": [7, 7, 7], "labels": [7, 7, 7]})
     assert row == TokenRow((7, 7, 7), (True,) * 3)
-
-
-@pytest.mark.parametrize("entry", [{"labels": IDS[1:]}, {"loss_mask": HALF[1:]}])
-def test_mask_of_another_length_is_an_error(entry: dict[str, Any]) -> None:
-    with pytest.raises(ValueError):
-        read(**entry)
 
 
 def rows(file: Path) -> list[TokenRow]:
@@ -117,14 +200,12 @@ def test_words_and_values_are_told_apart(
     tokenizer: Tokenizer, written: str, people: int, removed: bool, absent: bool
 ) -> None:
     rows = training_rows.of_texts([written.format(s.value) for s in CODES], tokenizer, 99)
-    heads = Coins({s.owner: True for s in CODES}, {s.owner: 0 for s in CODES})
-    (found,) = coverage.by_kind(rows, CODES, heads, tokenizer)
+    found = covered(rows, CODES, tokenizer)
     assert (found.people, found.removed, found.absent) == (people, removed, absent)
 
 
 def test_copies_of_one_value_are_of_one_person() -> None:
     rows = training_rows.of_texts(["My Code is #1."] * 3 + ["My Code is #2."], Letters(), 99)
     many = [replace(s, copies=3) for s in CODES]
-    heads = Coins({s.owner: True for s in CODES}, {s.owner: 0 for s in CODES})
-    (found,) = coverage.by_kind(rows, many, heads, Letters())
+    found = covered(rows, many)
     assert (found.trained, found.people, found.words) == (4, 2, 4)

@@ -55,11 +55,9 @@ def test_tags_stand_for_parts_of_speech():
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-    from audit.policies.contextual import _private
-
     words, tags = ["Ann", "saw", "her", "own", "dog"], ["NNP", "VBD", "PRP$", "JJ", "NN"]
     doc = Doc(Vocab(), words=words, tags=tags)
-    assert list(_private(doc)) == [(0, 3), (8, 11)]
+    assert list(Contextual().private(doc)) == [(0, 3), (8, 11)]
 
 
 def test_default_pipelines_are_not_in_labels():

@@ -51,34 +51,28 @@ def sweep() -> Results:
             "top1_accuracy": Measure(value=1 / value, unit="share of tokens", **common),
         }
 
-    def one(name: str, seed: int, claim: Any, found: Any, value: float, **told: Any) -> Any:
+    def one(name: str, claim: Any, found: Any, value: float, **told: Any) -> Any:
         settings = {} if claim.epsilon in (0.0, math.inf) else {"epsilon": claim.epsilon}
-        made = {"parameters": settings, "seed": seed, "utility": use(value), **told}
-        return make.release(name, claim, found, **made)
+        return make.release(name, claim, found, parameters=settings, utility=use(value), **told)
 
     releases = []
     for seed in (0, 1):
         for e in (1.0, 8.0):
             spent = [make.session(spent_curve=[(0, 0.0), (80, e)])]
-            quiet, bound = make.finding(0.01 * e), make.bound(0.3 + seed)
-            loud = make.finding(0.02, epsilon_lower=bound, leaked="leak", claim="not refuted")
+            loud = make.finding(0.02, epsilon_lower=make.bound(0.3 + seed), leaked="leak",
+                                claim="not refuted")  # fmt: skip
+            submix, dp_sgd = make.guarantee(e, **part), make.guarantee(e, delta=1e-5)
             releases += [
-                one(
-                    "submix",
-                    seed,
-                    make.guarantee(e, **part),
-                    quiet,
-                    20 / e + seed,
-                    sessions=spent,
-                ),
-                one("dp_sgd", seed, make.guarantee(e, delta=1e-5), loud, 30 / e + seed),
-            ]
+                one("submix", submix, make.finding(0.01 * e), 20 / e + seed, seed=seed,
+                    sessions=spent),
+                one("dp_sgd", dp_sgd, loud, 30 / e + seed, seed=seed),
+            ]  # fmt: skip
         nothing, never = make.guarantee(math.inf), make.guarantee(0.0)
-        control = {"reference": True}
+        control = {"reference": True, "seed": seed}
         releases += [
-            one("redaction", seed, nothing, make.finding(0.1), 3.0),
-            one("none", seed, nothing, make.finding(0.9), 2.0, role="positive control", **control),
-            one("public", seed, never, make.finding(0.0), 40.0, role="null control", **control),
+            one("redaction", nothing, make.finding(0.1), 3.0, seed=seed),
+            one("none", nothing, make.finding(0.9), 2.0, role="positive control", **control),
+            one("public", never, make.finding(0.0), 40.0, role="null control", **control),
         ]
     return make.swept(releases, make.run())
 

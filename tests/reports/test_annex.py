@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -22,7 +19,7 @@ from reports.exports import annex as layout
 from reports.exports._annex import build, document, rows
 from reports.exports._annex.document import Annex, Answer, Row
 from tests import by_hand as make
-from tests.reports.pages import HIDDEN, Page, assert_inert
+from tests.reports.pages import Page
 
 LOADED = re.compile(
     r"\bpass(es|ed)?\b|complian|complies|anonym|conform|\bsafe\b|\bsecure\b|fulfil|satisf", re.I
@@ -46,10 +43,6 @@ def annex_of(results: Results) -> Annex:
 
 def annex(*releases: ReleaseResult, **changes: Any) -> Annex:
     return annex_of(make.run(*releases, **changes))
-
-
-def page(results: Results) -> str:
-    return layout.page(annex_of(results)).decode("utf-8")
 
 
 def released(*found: Any, name: str = "dp_sgd", claim: Any = None, **changes: Any) -> Any:
@@ -82,10 +75,8 @@ DIRECT, QUERIES, MEMBERS = "edpb-direct", "edpb-queries", "edpb-membership"
 SCORE = {"attack": "membership", "metric": "auc", "unit": "AUC", "access": "score", "k": None}
 INSIDERS = "leak to insiders"
 LEAK, QUIET = make.finding(0.4, leaked="leak"), make.finding(0.0)
-UNSURE, UNMEASURED = (
-    make.finding(0.1, leaked="inconclusive"),
-    make.finding(None, leaked="not measured"),
-)
+UNSURE = make.finding(0.1, leaked="inconclusive")
+UNMEASURED = make.finding(None, leaked="not measured")
 
 
 # a leak is a leak
@@ -101,11 +92,8 @@ UNSURE, UNMEASURED = (
          [QUERIES, MEMBERS, "edpb-attacks", "nist-learning", "aisvs-11.2.5"], []),
         (make.finding(0.8, leaked=INSIDERS, stronger_than_release=True, **SCORE),
          [MEMBERS, "aisvs-11.2.5"], [QUERIES]),
-        (make.finding(0.5, attack="exposure", metric="exposure_1_copy", unit="bits", k=None,
-                      access="distribution", leaked="leak"),
-         ["edpb-reconstruction", "edpb-everybody"], [MEMBERS]),
     ],
-    ids=["extraction", "another package", "insiders", "exposure"],
+    ids=["extraction", "another package", "insiders"],
 )  # fmt: skip
 def test_a_leak_is_a_leak_in_every_row_of_its_family(
     found: Any, leaking: list[str], uncovered: list[str]
@@ -116,14 +104,11 @@ def test_a_leak_is_a_leak_in_every_row_of_its_family(
     assert bool(made.releases[0].insiders) == found.stronger_than_release
 
 
-@pytest.mark.parametrize(
-    "deciding", [LEAK, UNSURE], ids=lambda found: str(found.leaked)
-)  # fmt: skip
-def test_the_measure_that_decides_is_shown_beside_the_quoted(deciding: Any) -> None:
-    word = INSIDERS if deciding is LEAK else deciding.leaked
-    inside = deciding.changed(metric="recall", stronger_than_release=True, leaked=word)
+@pytest.mark.parametrize("word", [INSIDERS, "inconclusive"])
+def test_deciding_measure_is_shown_beside_the_quoted(word: str) -> None:
+    inside = LEAK.changed(metric="recall", stronger_than_release=True, leaked=word)
     made = annex(released(QUIET, inside))
-    assert row(made, QUERIES).answer == str(word)
+    assert row(made, QUERIES).answer == word
     assert metrics(made, QUERIES) == ["hit_rate", "recall"]
 
 
@@ -198,18 +183,14 @@ def test_what_is_open_or_missing_on_one_release_is_open() -> None:
         assert set(facts(made, QUERIES).values()) == (set() if second == [UNSURE] else {"b"})
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ("complete", ["no leak found", "claim not refuted"]),
-        ("partial", ["inconclusive", "inconclusive"]),
-    ],
-)
-def test_a_partial_run_finds_no_all_clear(status: str, expected: list[str]) -> None:
-    run = make.run(released(make.finding(0.0, claim="not refuted")), status=status)
-    assert answers(annex_of(run), QUERIES, "nist-implementation") == expected
-    text = Page(page(run)).text
-    assert ("Partial." in text.partition("What this is")[0]) == (status == "partial")
+def test_partial_run_finds_no_all_clear() -> None:
+    run = make.run(released(make.finding(0.0, claim="not refuted")))
+    partial = annex_of(run.changed(status="partial"))
+    keys = (QUERIES, "nist-implementation")
+    assert answers(annex_of(run), *keys) == ["no leak found", "claim not refuted"]
+    assert answers(partial, *keys) == ["inconclusive", "inconclusive"]
+    text = Page(layout.page(partial).decode()).text
+    assert "Partial." in text.partition("What this is")[0]
 
 
 def test_rows_covered_in_part_are_open_where_no_leak_was_found() -> None:
@@ -246,12 +227,10 @@ def test_every_attack_of_the_folder_is_named_covered_or_not(results: Results) ->
     assert "planned, without a result" in facts(annex_of(planned), "edpb-attacks")["ngram"]
 
 
-def test_no_word_of_the_annex_says_that_all_is_well(results: Results, four: Results) -> None:
-    assert all(LOADED.search(w) for w in ("PASS", "Compliant", "anonymous", "non-conformity"))
-    for run in (results, four):
-        assert not LOADED.search(Page(page(run)).text)
-        assert not LOADED.search(document.to_json(annex_of(run)))
-    assert not any(LOADED.search(answer) or "met" in answer for answer in Answer)
+def test_no_word_of_the_annex_says_that_all_is_well(four: Results) -> None:
+    made = annex_of(four)
+    for text in (Page(layout.page(made).decode()).text, document.to_json(made), *Answer):
+        assert not LOADED.search(text)
 
 
 # claims
@@ -261,7 +240,7 @@ def test_no_word_of_the_annex_says_that_all_is_well(results: Results, four: Resu
     ("epsilon", "claim", "answer"),
     [(math.inf, "nothing claimed", "nothing claimed"), (None, "unknown", "claim unknown")],
 )
-def test_an_absent_claim_is_said_in_every_row_of_claims(
+def test_absent_claim_is_named_in_every_row_of_claims(
     epsilon: float | None, claim: str, answer: str
 ) -> None:
     made = annex(released(make.finding(0.0, claim=claim), claim=make.guarantee(epsilon)))
@@ -270,7 +249,7 @@ def test_an_absent_claim_is_said_in_every_row_of_claims(
     assert all(made.releases[0].claimed in facts(made, key)["dp_sgd"] for key in keys)
 
 
-def test_a_refuted_claim_comes_before_all_other_claims(results: Results) -> None:
+def test_refuted_claim_comes_before_all_other_claims(results: Results) -> None:
     keys = ("nist-epsilon", "nist-implementation", "aisvs-11.2.4", "nist-comparing")
     assert answers(annex_of(results), *keys) == ["claim refuted"] * 4
 
@@ -295,16 +274,15 @@ def test_claims_have_unit_relation_and_the_largest_bound_beside_them() -> None:
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"epsilon": 1.0, "delta": 1e-6}, "cannot be ranked"),
+        ({"delta": 1e-6}, "cannot be ranked"),
         ({"epsilon": 9.0, "unit": "record"}, "cannot be ranked"),
         ({"epsilon": 2.0}, "one unit"),
         ({"epsilon": math.inf}, "not two to compare"),
     ],
-    ids=["delta", "unit", "alike", "none"],
 )
 def test_unlike_claims_are_not_ranked(other: dict[str, Any], told: str) -> None:
-    one, beside = make.guarantee(1.0, delta=1e-5), make.guarantee(**{"delta": 1e-5, **other})
-    made = annex(released(QUIET, claim=one, name="a"), released(QUIET, claim=beside, name="b"))
+    claims = [make.guarantee(**{"epsilon": 1.0, "delta": 1e-5, **c}) for c in ({}, other)]
+    made = annex(*(released(QUIET, claim=c, name=n) for c, n in zip(claims, "ab", strict=True)))
     assert told in facts(made, "nist-comparing")["Claims"]
 
 
@@ -396,28 +374,6 @@ def test_the_same_results_give_the_same_bytes(results: Results) -> None:
     assert b"CreationDate" not in printed and b"/JavaScript" not in printed
 
 
-@pytest.mark.parametrize("which", make.EVERY)
-def test_nothing_runs_and_nothing_is_fetched(which: str) -> None:
-    results = make.EVERY[which]()
-    assert_inert(page(results), links=r"report\.html#[\w.-]+")
-    assert not HIDDEN.search(document.to_json(annex_of(results)))
-
-
-def test_hostile_names_are_visible_text(hostile: Results) -> None:
-    text = Page(page(hostile)).text
-    assert "<script>alert(1)</script>" in text and '#eval("1+1")' in text
-    assert "‹U+202E›exe.gnp" in text and "{{7*7}}" in text
-
-
-@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
-def test_hostile_names_are_text_in_print(hostile: Results, tmp_path: Path) -> None:
-    path = tmp_path / "annex.pdf"
-    path.write_bytes(make.files("annex", hostile)[path.name])
-    told = subprocess.run(["pdftotext", path, "-"], capture_output=True, check=True, timeout=20)
-    text = re.sub(r"[\s\u200b]+", "", told.stdout.decode())
-    assert '#eval("1+1")' in text and "$x^2$" in text and "‹U+202E›exe.gnp" in text
-
-
 def test_no_example_and_no_secret_gets_in() -> None:
     shown = [Example(generation=3, prompt="My PIN is #", planted=True)]
     found = make.finding(0.9, leaked="leak", outcomes="1" * 100, examples=shown)
@@ -450,26 +406,21 @@ UNTRAINED = Cost(train_tokens=0, queries=3, seconds=1.0)
 ABSENT = make.run().corpus.model_copy(update={"near_duplicates": 0})
 SERVED = {"served": "theirs", "served_sha256": "ab"}
 LORA = {"lora": {"r": 8, "alpha": 16, "targets": "auto"}, "hash": "1"}
+ABROAD = make.run(released(cost=UNTRAINED), plan=ELSEWHERE, corpus=ABSENT)
 
 
 @pytest.mark.parametrize(
     ("run", "key", "term", "told"),
     [
-        (make.run(released(cost=UNTRAINED), plan=ELSEWHERE), "edpb-training", "dp_sgd",
-         "trained elsewhere, on what is not on record"),
-        (make.run(released(parameters=SERVED)), "edpb-release", "dp_sgd",
-         "answers of a server"),
+        (ABROAD, "edpb-training", "dp_sgd", "trained elsewhere, on what is not on record"),
+        (ABROAD, "edpb-training", "helpdesk", "near-duplicates not counted"),
+        (make.run(released(parameters=SERVED)), "edpb-release", "dp_sgd", "answers of a server"),
         (make.run(released(), plan=LORA), "edpb-training", "Trains adapters", "LoRA, r=8, "),
-        (make.run(released(), plan=ELSEWHERE, corpus=ABSENT), "edpb-training", "helpdesk",
-         "near-duplicates not counted"),
         (make.run(released()), "edpb-training", "helpdesk", "3 near-duplicates"),
     ],
-    ids=["trained elsewhere", "server", "adapters", "corpus elsewhere", "corpus here"],
-)  # fmt: skip
+)
 def test_what_is_not_on_record_is_not_made_up(run: Results, key: str, term: str, told: str) -> None:
-    assert told in facts(annex_of(run), key)[term]
-
-
-def test_a_corpus_that_is_not_here_is_not_said_to_repeat_nothing() -> None:
-    made = annex(released(), plan=ELSEWHERE, corpus=ABSENT)
-    assert "repeat" not in facts(made, "nist-unstructured")["helpdesk"]
+    made = annex_of(run)
+    assert told in facts(made, key)[term]
+    counted = "repeat" in facts(made, "nist-unstructured")["helpdesk"]
+    assert counted == (run is not ABROAD)

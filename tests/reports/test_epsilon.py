@@ -10,6 +10,7 @@ import pytest
 from audit.core.terms import OnClaim
 from audit.results.schema import Results
 from reports._content import claims
+from reports._content.figure import Figure
 from reports._figures import epsilon, svg
 from tests import by_hand as make
 
@@ -25,18 +26,14 @@ ONE_RUN, RANK = make.bound(2.6), make.by_rank(2.6)
         (8.0, {}, {"stronger_than_release": True}, "for or against"),
         (None, {}, {"claim": "unknown"}, "unknown"),
         (math.inf, {}, {"claim": "nothing claimed"}, "contradicts nothing"),
-        (8.0, {"unit": "record"}, {}, "The claim is per record"),
+        (8.0, {"unit": "record"}, {}, "Not comparable, in either direction. The claim is per rec"),
         (8.0, {"relation": "replace"}, {}, "the bound is per user (add or"),
         (2.0, {"alpha": 2.0}, {}, "Rényi divergence of order 2"),
         (2.0, {"basis": "data-dependent"}, {}, "data-dependent; the bound"),
-        (8.0, {"unit": "record"}, {}, "Not comparable, in either direction."),
     ],
 )
-def test_conclusions(
-    claimed: float | None,
-    claim: dict[str, Any],
-    found: dict[str, Any],
-    said: str,
+def test_conclusion_follows_answer_unit_and_relation(
+    claimed: float | None, claim: dict[str, Any], found: dict[str, Any], said: str
 ) -> None:
     finding = make.finding(0.9, epsilon_lower=ONE_RUN, **found)
     told = claims.conclusion(make.guarantee(claimed, **claim), finding, ONE_RUN)
@@ -44,61 +41,63 @@ def test_conclusions(
     assert ("safety" in told) == (said == "no proof of safety")
 
 
-def test_a_refutation_is_never_told_of_another_answer() -> None:
+def test_only_a_refutation_is_called_refuted() -> None:
     for word in set(OnClaim) - {OnClaim.REFUTED}:
         finding = make.finding(0.9, leaked="leak", claim=word)
         assert "Refuted" not in claims.conclusion(make.guarantee(0.1), finding, ONE_RUN)
 
 
 def test_every_bound_above_zero_has_its_row(four: Results) -> None:
-    found = claims.comparisons(four.releases, [r.defense for r in four.releases])
+    found = claims.comparisons(make.named(four.releases, [r.defense for r in four.releases]))
     assert [(c.name, c.count) for c in found] == [
         ("submix", 10), ("submix_unprotected", 23), ("none", 23)
     ]  # fmt: skip
     for comparison in found:
-        tables = [table for ground in comparison.grounds for table in ground.tables]
+        tables = [table for _, tables in comparison.grounds for table in tables]
         assert sum(len(table.rows) for table in tables) == comparison.count
         assert all("per user" in table.caption and "95" in table.caption for table in tables)
 
 
-def test_an_audited_release_without_a_bound_is_told_too() -> None:
+def test_audited_release_without_a_bound_is_shown() -> None:
     quiet = make.release("quiet", make.guarantee(1.0), make.finding(0.0))
     control = make.release("public", make.guarantee(0.0), make.finding(0.0), reference=True)
-    (found,) = claims.comparisons([quiet, control], ["quiet", "public"])
-    assert found.count == 0 and "no proof of safety" in found.grounds[0].conclusion
+    (found,) = claims.comparisons(make.named([quiet, control], ["quiet", "public"]))
+    assert found.count == 0 and "no proof of safety" in found.grounds[0][0]
 
 
-def test_evidence_is_told_by_method() -> None:
-    assert "by one run: 71 of 80 guesses right on 120 coins" in claims.explained(ONE_RUN)
-    four = ONE_RUN.model_copy(update={"m": 500, "guesses": [(332, 250), (82, 80), (41, 41)]})
-    assert "by one run: 250 of 332, 80 of 82, 41 of 41 guesses right" in claims.explained(four)
-    told = claims.explained(RANK)
-    assert "by rank: lower median 153 of 1,000,000 candidates, 20 secrets" in told
-    assert "ε ≥ 2.6 nats per user (add or remove) at δ = 1 × 10⁻⁵" in told
-    nothing = ONE_RUN.model_copy(update={"value": 0.0})
-    assert claims.explained(nothing).startswith("nothing above ε = 0 per user (add or remove)")
-    assert claims.explained(None) == "no bound"
+def test_bound_is_explained_by_its_method() -> None:
+    four = ONE_RUN.changed(m=500, guesses=[(332, 250), (82, 80), (41, 41)])
+    for bound, told in (
+        (ONE_RUN, "by one run: 71 of 80 guesses right on 120 coins"),
+        (four, "by one run: 250 of 332, 80 of 82, 41 of 41 guesses right"),
+        (RANK, "by rank: lower median 153 of 1,000,000 candidates, 20 secrets"),
+        (RANK, "ε ≥ 2.6 nats per user (add or remove) at δ = 1 × 10⁻⁵"),
+        (ONE_RUN.changed(value=0.0), "nothing above ε = 0 per user (add or remove)"),
+        (None, "no bound"),
+    ):
+        assert told in claims.explained(bound)
 
 
-def test_the_figure_tells_the_claim_beside_the_bounds() -> None:
+def drawn(*releases: Any) -> Figure:
+    (figure,) = epsilon.figures(make.named(releases, "abc"))
+    return figure
+
+
+def test_figure_has_the_claim_beside_its_bounds() -> None:
     refuted = make.finding(0.9, leaked="leak", claim="refuted", epsilon_lower=ONE_RUN)
     beyond = make.finding(0.9, stronger_than_release=True, epsilon_lower=RANK)
-    names = ["dp_sgd", "quiet"]
-    releases = [
-        make.release("dp_sgd", make.guarantee(1.0, delta=1e-5), refuted, beyond),
-        make.release("quiet", make.guarantee(1.0), make.finding(0.0)),
-    ]
-    (figure,) = epsilon.figures(releases, names)
+    loud = make.release("dp_sgd", make.guarantee(1.0, delta=1e-5), refuted, beyond)
+    quiet = make.release("quiet", make.guarantee(1.0), make.finding(0.0))
+    figure = drawn(loud, quiet)
     assert figure.svg.count("claimed 1 per user") == 2
     assert [row[2] for row in figure.table.rows] == ["2.6, 2.6", "none above 0"]
     assert svg.ALARM in figure.svg and ">claim refuted<" in figure.svg
-    (figure,) = epsilon.figures(releases[1:], names[1:])  # a claim is shown without any bound
+    figure = drawn(quiet)  # a claim is shown without any bound
     assert "claimed 1 per user" in figure.svg
     assert svg.ALARM not in figure.svg and "claim refuted" not in figure.svg
 
 
-def test_an_infinite_bound_can_be_drawn() -> None:
-    endless = ONE_RUN.model_copy(update={"value": math.inf})
+def test_infinite_bound_is_drawn() -> None:
+    endless = ONE_RUN.changed(value=math.inf)
     found = make.finding(1.0, leaked="leak", claim="refuted", epsilon_lower=endless)
-    (figure,) = epsilon.figures([make.release("d", make.guarantee(0.0), found)], ["d"])
-    assert figure.table.rows[0][2] == "∞"
+    assert drawn(make.release("d", make.guarantee(0.0), found)).table.rows[0][2] == "∞"

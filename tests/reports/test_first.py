@@ -36,6 +36,7 @@ def reference(defense: str, role: str, value: float, hits: float, **changes: Any
     return made
 
 
+LEAK = make.finding(0.9, leaked="leak")
 UNDEFENDED = reference("none", "positive control", 2.0, 0.96)
 PUBLIC = reference("public", "null control", 32.0, 0.0)
 
@@ -68,32 +69,29 @@ def test_promise_of_nothing_or_unknown_is_no_figure() -> None:
     assert boxes(audited(epsilon=None))["Promised"].figure == "not known"
 
 
-def test_bound_stands_beside_a_claim_only_where_both_can_be_compared() -> None:
-    shown = {"leaked": "leak", "claim": "refuted", "epsilon_lower": make.bound(2.61)}
-    alike = audited(make.finding(0.9, **shown), epsilon=1.0)
-    assert boxes(alike)["Promised"].lines[0] == (
-        "Refuted with 95\u00a0% confidence: ε is 2.61 or more, 13 times as likely."
+def test_bound_stands_beside_a_comparable_claim_only() -> None:
+    found = make.finding(0.9, leaked="leak", claim="refuted", epsilon_lower=make.bound(2.61))
+    alike, other = (
+        boxes(audited(found, epsilon=1.0, alpha=alpha))["Promised"].lines[0]
+        for alpha in (None, 2.0)
     )
-    other = audited(make.finding(0.9, **shown), epsilon=1.0, alpha=2.0)
-    assert boxes(other)["Promised"].lines[0] == "Refuted with 95\u00a0% confidence."
+    bound = ": ε is 2.61 or more, 13 times as likely"
+    assert alike == f"Refuted with 95\u00a0% confidence{bound}."
+    assert other == "Refuted with 95\u00a0% confidence."
 
 
-def test_leak_is_k_of_n_beside_the_undefended_model() -> None:
+def test_leak_is_k_of_n_beside_the_controls() -> None:
     box = boxes(audited(make.finding(0.4, leaked="leak")))["Leaked"]
     assert box.figure == "40 of 100" and "Undefended: 96 of 100." in box.lines
     bare = reference("dp_sgd_unprotected", "positive control of dp_sgd", 3.0, 0.01)
     subject, *others = audited().releases
     lines = boxes(make.run(subject, bare, *others))["Leaked"].lines
-    assert lines[1:3] == [
-        "Protection off: 1 of 100.",
-        "Undefended: 96 of 100.",
-    ]
+    assert lines[1:3] == ["Protection off: 1 of 100.", "Undefended: 96 of 100."]
     quiet = bare.changed(findings=[make.finding(0.01)])
     lines = boxes(make.run(subject, quiet, *others))["Leaked"].lines
     assert "So by this measure the protection gets no credit." in lines
-    assert boxes(audited(make.finding(None, leaked="not measured")))["Leaked"].figure == (
-        "not measured"
-    )
+    nothing = audited(make.finding(None, leaked="not measured"))
+    assert boxes(nothing)["Leaked"].figure == "not measured"
 
 
 @pytest.mark.parametrize(
@@ -119,13 +117,11 @@ def test_usefulness_is_linear_in_log_perplexity(value: float, share: float) -> N
     assert boxes(results)["Cost"].figure == written
 
 
-def test_usefulness_stands_with_its_interval() -> None:
+def test_usefulness_has_its_interval() -> None:
     """From 32 (public) to 2 (undefended), 16 is a quarter and 4 three quarters of the way."""
-    results = audited(value=8.0)
-    own, *others = results.releases
-    measured = own.utility["perplexity"].model_copy(update={"ci": (4.0, 16.0)})
-    known = own.model_copy(update={"utility": {"perplexity": measured}})
-    box = boxes(results.model_copy(update={"releases": [known, *others]}))["Cost"]
+    own, *others = audited(value=8.0).releases
+    known = own.changed(utility={"perplexity": own.utility["perplexity"].changed(ci=(4.0, 16.0))})
+    box = boxes(make.run(known, *others))["Cost"]
     assert box.lines[0] == "[25\u00a0%, 75\u00a0%] by the interval of its perplexity."
 
 
@@ -146,18 +142,16 @@ def test_strip_names_what_speaks_against_relying_on_it() -> None:
     assert warned(own, Gated(State.PASS, "gate: PASS (1 passed)")) == ""
     assert warned(own, Gated(State.FAIL, "gate: FAIL (1 failed)")) == "gate: FAIL (1 failed)"
     assert warned(own) == first.NO_GATE
-    assert warned(audited(make.finding(0.9, leaked="leak")).changed(corpus=own.corpus)) == ""
+    assert warned(audited(LEAK).changed(corpus=own.corpus)) == ""
     subject, *others = own.releases
     for name in ("source", "noise"):
-        seeded = subject.changed(parameters={name: "seed"})
-        said = warned(own.changed(releases=[seeded, *others]))
-        assert f"for a release use dp_sgd:{name}=system" in said
-        kept = subject.changed(parameters={name: "system"})
-        assert "seed" not in warned(own.changed(releases=[kept, *others]))
+        for kept in ("seed", "system"):
+            told = warned(own.changed(releases=[subject.changed(parameters={name: kept}), *others]))
+            assert (f"for a release use dp_sgd:{name}=system" in told) == (kept == "seed")
     assert "did not finish" in warned(own.changed(status="partial"))
 
 
-def test_failed_controls_are_on_the_strip() -> None:
+def test_failed_controls_are_warned_of() -> None:
     subject = audited().releases[0]
     loud = reference("public", "null control", 32.0, 0.5)
     assert "never saw the text" in warned(make.run(subject, UNDEFENDED, loud))
@@ -166,54 +160,64 @@ def test_failed_controls_are_on_the_strip() -> None:
     assert "a control failed" not in warned(make.run(subject, UNDEFENDED, PUBLIC))
 
 
-def test_next_step_suits_the_verdict() -> None:
-    def told(results: Results) -> first.Verdict:
-        return Report(results).page.badges[0]
+BARE = make.release("none", make.guarantee(math.inf), LEAK)
+CLOSED = make.release("redaction", make.guarantee(math.inf), make.finding(0.0))
+CLOSING = "audit run --defense as_is --defense dp_sgd"
+REST = audited().changed(not_tested=["attacks that were not run: copies, ngram"])
 
-    leak = make.finding(0.9, leaked="leak")
-    assert told(audited(leak)).command.startswith("audit run --epsilon 2 ")
-    bare = make.release("none", make.guarantee(math.inf), leak)
-    assert told(make.run(bare)).command == (
-        "audit run --defense dp_sgd:noise=system --attack extraction"
+
+@pytest.mark.parametrize(
+    ("results", "step", "command"),
+    [
+        (audited(LEAK), "Try a smaller ε", "audit run --epsilon 2 "),
+        (make.run(BARE), "Try a training",
+         "audit run --defense dp_sgd:noise=system --attack extraction"),
+        (make.run(BARE, warnings=["another", badge.CLOSES + CLOSING]), "Train beside it", CLOSING),
+        (make.run(BARE, CLOSED), "In this run redaction shows no leak by", ""),
+        (audited(LEAK.changed(claim="refuted")), "Find the fault", ""),
+        (audited(make.finding(0.0, leaked="inconclusive", sentence="Plant more people.")),
+         "Plant more people.", ""),
+        (audited(), "Hold this result", "audit gate DIR"),
+        (REST, "Run the other attacks", "audit run --attack all --defense submix"),
+    ],
+)  # fmt: skip
+def test_next_step_suits_the_verdict(results: Results, step: str, command: str) -> None:
+    verdict = Report(results).page.badges[0]
+    assert verdict.next.startswith(step) and verdict.command.startswith(command)
+    assert bool(verdict.command) == bool(command)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", ""), (":epsilon=2", "epsilon=2,"), (":source=seed", "")]
+)
+def test_next_command_takes_noise_from_the_system(before: str, after: str) -> None:
+    one = REST.releases[0].changed(defense="submix", parameters={"source": "seed"})
+    again = f"audit run --defense submix{before} --attack extraction --seed 1"
+    page = Report(REST.changed(releases=[one, *REST.releases[1:]], reproduce=again)).page
+    assert page.badges[0].command == (
+        f"audit run --attack all --defense submix:{after}source=system --seed 1"
     )
-    closing = "audit run --defense as_is --defense dp_sgd"
-    elsewhere = make.run(bare).changed(warnings=["another", badge.CLOSES + closing])
-    assert told(elsewhere).command == closing
-    closed = make.release("redaction", make.guarantee(math.inf), make.finding(0.0))
-    assert told(make.run(bare, closed)).next.startswith("In this run redaction shows no leak by")
-    assert "Find the fault" in told(audited(make.finding(0.9, leaked="leak", claim="refuted"))).next
-    open_ = make.finding(0.0, leaked="inconclusive", sentence="Plant more people.")
-    assert told(audited(open_)).next == "Plant more people."
-    assert told(audited()).command == "audit gate DIR"
-    rest = audited().changed(not_tested=["attacks that were not run: copies, ngram"])
-    assert told(rest).command == "audit run --attack all --defense submix"
-    again = "audit run --defense submix{} --attack extraction --seed 1"
-    for before, after in [("", ""), (":epsilon=2", "epsilon=2,"), (":source=seed", "")]:
-        (one,) = (r for r in rest.releases if not r.reference)
-        own = rest.changed(
-            releases=[one.changed(defense="submix", parameters={"source": "seed"})],
-            reproduce=again.format(before),
-        )
-        assert told(own).command == (
-            f"audit run --attack all --defense submix:{after}source=system --seed 1"
-        )
-    assert told(rest).sentence == "Not cleared yet: 1 of 3 attacks was run, and found no leak."
-    (part,) = (told(run.changed(not_tested=rest.not_tested)) for run in [audited(unit=Unit.PART)])
-    assert part.sentence.endswith("nothing is promised to a single person.")
-    assert told(audited()).sentence == Badge.NONE_FOUND.sentence
+
+
+def test_verdict_without_all_attacks_is_not_cleared() -> None:
+    part = audited(unit=Unit.PART).changed(not_tested=REST.not_tested)
+    said = [Report(run).page.badges[0].sentence for run in (REST, part, audited())]
+    assert said[0] == "Not cleared yet: 1 of 3 attacks was run, and found no leak."
+    assert said[1].endswith("nothing is promised to a single person.")
+    assert said[2] == Badge.NONE_FOUND.sentence
 
 
 def test_badge_of_the_page_is_that_of_the_results() -> None:
     for build in make.EVERY.values():
         results = build()
-        assert Report(results).page.badges[0].badge == of_results(results)
+        assert make.report(results).page.badges[0].badge == of_results(results)
     swept = make.on_two_seeds(make.ordinary())
     page = Report(swept).page
     assert page.badges[0].badge == of_results(swept) == Badge.INCONCLUSIVE
     assert page.badges[0].others == "3 settings: 3 × INCONCLUSIVE"
 
 
-def test_gate_is_on_the_page_only_of_the_results_that_it_judged(tmp_path: Path) -> None:
+def test_gate_is_shown_of_the_results_that_it_judged(tmp_path: Path) -> None:
     results = audited()
     (tmp_path / "results.json").write_text(to_json(results), encoding="utf-8")
     outcome = Outcome((), (), "the default policy", False)
@@ -231,15 +235,11 @@ def test_gate_is_on_the_page_only_of_the_results_that_it_judged(tmp_path: Path) 
 
 def test_numbers_at_the_ends_of_doubles_make_a_page() -> None:
     """As a stranger's results.json may hold them."""
-
-    def one(defense: str, value: float, **changes: Any) -> Any:
-        utility = {"perplexity": make.perplexity(12.4).model_copy(update={"value": value})}
-        found = make.finding(0.0)
-        return make.release(defense, make.guarantee(1.0), found, utility=utility, **changes)
-
-    ends = [one("submix", 1e-300), *(one(d, v, reference=True) for d, v in BEYOND.items())]
+    ends = [
+        make.release(name, make.guarantee(1.0), make.finding(0.0), reference=name != "submix",
+                     utility={"perplexity": make.perplexity(12.4).model_copy(
+                         update={"value": value})})
+        for name, value in {"submix": 1e-300, "public": 1.7e308, "none": 5e-324}.items()
+    ]  # fmt: skip
     assert usefulness.kept(ends[0], ends) == pytest.approx(0.963, abs=1e-3)  # 608 of 632 decades
     assert "of gain kept" in make.text("html", make.run(*ends))
-
-
-BEYOND = {"public": 1.7e308, "none": 5e-324}

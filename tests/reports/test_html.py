@@ -21,9 +21,9 @@ def sources() -> dict[str, str]:
     return {name: by_hand.text("html", build()) for name, build in by_hand.EVERY.items()}
 
 
-@pytest.mark.parametrize("which", by_hand.EVERY)
-def test_no_text_runs_and_nothing_is_fetched(which: str, sources: dict[str, str]) -> None:
-    assert_inert(sources[which], links="$.")  # but to itself
+def test_no_text_runs_and_nothing_is_fetched(sources: dict[str, str]) -> None:
+    for source in sources.values():
+        assert_inert(source, links="$.")  # but to itself
 
 
 def test_the_policy_allows_this_style_this_script_and_nothing_else(
@@ -41,6 +41,7 @@ def test_the_policy_allows_this_style_this_script_and_nothing_else(
         "base-uri 'none'; form-action 'none'"
     )
     assert "script" not in sources["unfinished"]  # it has no table to sort
+    assert "No release was audited" in sources["unfinished"]
 
 
 def test_hostile_text_is_visible(sources: dict[str, str]) -> None:
@@ -55,9 +56,8 @@ def test_every_verdict_has_its_word_and_its_shape(sources: dict[str, str]) -> No
         assert re.search(shape, sources["results"]), label
 
 
-@pytest.mark.parametrize("which", ["results", "four"])
-def test_landmarks_and_tables_can_be_read_aloud(which: str, sources: dict[str, str]) -> None:
-    page = Page(sources[which])
+def test_landmarks_and_tables_can_be_read_aloud(sources: dict[str, str]) -> None:
+    page = Page(sources["four"])
     assert page.named("html") == [{"lang": "en"}]
     assert len(page.named("h1")) == len(page.named("main")) == len(page.named("header")) == 1
     assert any(meta.get("name") == "viewport" for meta in page.named("meta"))
@@ -68,11 +68,6 @@ def test_landmarks_and_tables_can_be_read_aloud(which: str, sources: dict[str, s
     assert all(len(drawing["aria-label"] or "") > 40 for drawing in drawings)
     regions = [d for d in page.named("div", "pre") if "scroll" in (d.get("class") or "")]
     assert regions and all(r.get("tabindex") == "0" and r.get("aria-label") for r in regions)
-
-
-def test_an_unfinished_run_says_so(sources: dict[str, str]) -> None:
-    text = Page(sources["unfinished"]).text
-    assert "This run did not finish" in text and "No release was audited" in text
 
 
 def test_the_same_results_give_the_same_bytes(results: Results, sources: dict[str, str]) -> None:
@@ -95,10 +90,9 @@ def contrast(one: str, other: str) -> float:
 
 def luminance(colour: str) -> float:
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
-    red, green, blue = (int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-              for c in (red, green, blue)]  # fmt: skip
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    shares = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_each_measure_of_page_one_leads_to_all_of_its_attack(sources: dict[str, str]) -> None:

@@ -77,9 +77,7 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Fake:
     return fake
 
 
-def test_a_run_for_the_audit_and_one_for_each_release(
-    mlflow: Fake, results: Results, tmp_path: Path
-) -> None:
+def test_audit_and_each_release_are_runs(mlflow: Fake, results: Results, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("a report")
     (tmp_path / "stages").mkdir()
     _mlflow.log(results, tmp_path, "mlflow:http://localhost:5000")
@@ -89,7 +87,7 @@ def test_a_run_for_the_audit_and_one_for_each_release(
     assert [one.name for one in releases] == ["submix", "none", "as_is", "dp_sgd", "public"]
 
 
-def test_runs_sort_by_the_worst_answer_in_the_experiment_of_their_project(
+def test_runs_sort_by_their_worst_answer_in_a_project(
     mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "my-model"
@@ -114,82 +112,74 @@ def test_runs_sort_by_the_worst_answer_in_the_experiment_of_their_project(
     assert len(mlflow.experiments) == 2  # the variable names it
 
 
-def test_metrics_with_interval_ends_parameters_and_answers(
+def test_release_has_metrics_parameters_and_tags(
     mlflow: Fake, results: Results, tmp_path: Path
 ) -> None:
     _mlflow.log(results, tmp_path, "mlflow:x")
-    _, submix, none, *_ = mlflow.runs
+    _, submix, none, _, dp_sgd, _ = mlflow.runs
     names = [f"membership.auc{end}" for end in ("", ".low", ".high")]
     assert [submix.metrics[name] for name in names] == [0.613, 0.55, 0.68]
     assert submix.metrics["claimed_epsilon"] == 2.0
     assert "claimed_epsilon" not in none.metrics  # ε = ∞ is said in words
     assert none.tags["claimed"] == "ε: none promised"
     assert submix.params["parameter.k"] == "8"
-    assert (submix.tags["leaked"], submix.tags["role"]) == ("leak", "audited")
-    assert mlflow.runs[4].tags["claim"] == "refuted"
-
-
-def test_each_measure_has_a_tag_with_its_answers_its_unit_and_its_method(
-    mlflow: Fake, results: Results, tmp_path: Path
-) -> None:
-    _mlflow.log(results, tmp_path, "mlflow:x")
-    _, submix, none, _, dp_sgd, _ = mlflow.runs
+    assert [submix.tags[name] for name in ("leaked", "role", "status")] == [
+        "leak", "audited", "complete",
+    ]  # fmt: skip
     assert submix.tags["membership.auc.about"] == (
         "leak; claim not tested; area under the curve; n = 100; 95 % interval: Clopper-Pearson, "
         "two-sided"
     )
+    assert submix.tags["perplexity.about"].startswith("perplexity; n = 17; ")
+    assert dp_sgd.tags["claim"] == "refuted"
     assert dp_sgd.tags["extraction.hit_rate.about"].startswith("leak; claim refuted; ")
     assert none.tags["membership.auc.about"].startswith("not measured; nothing claimed; ")
-    assert submix.tags["perplexity.about"].startswith("perplexity; n = 17; ")
-    assert submix.tags["status"] == "complete"
 
 
-@pytest.mark.parametrize("name", ["hostile", "hostile_four"])
-def test_hostile_names_are_names(
-    name: str, request: pytest.FixtureRequest, mlflow: Fake, tmp_path: Path
-) -> None:
-    _mlflow.log(request.getfixturevalue(name), tmp_path, "mlflow:x")
+def test_hostile_names_are_names(mlflow: Fake, hostile: Results, tmp_path: Path) -> None:
+    _mlflow.log(hostile, tmp_path, "mlflow:x")
     assert len(mlflow.runs) > 1
 
 
 @pytest.mark.parametrize("target", ["", "mlflow", "mlflow:", "wandb:x", "http://localhost"])
-def test_another_form_is_one_line(mlflow: Fake, target: str) -> None:
+def test_other_targets_are_refused(mlflow: Fake, target: str) -> None:
     with pytest.raises(UsageError, match="expected mlflow:URI"):
         api.check_log(target)
 
 
-def test_without_mlflow_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_mlflow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(UsageError, match="pip install mlflow"):
         api.check_log("mlflow:x")
 
 
-def test_an_error_of_the_server_is_one_line_without_its_password(
-    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (
+            "cannot reach https://me:hunter2@tracker.example/\nand more",
+            "https://…@tracker.example/",
+        ),
+        ("got unsupported URI 'sqlite:///x.db'", "pip install mlflow; the run is kept"),
+    ],
+)
+def test_errors_of_a_server_are_one_line(
+    mlflow: Fake, results: Results, monkeypatch: pytest.MonkeyPatch, raised: str, said: str
 ) -> None:
+    """Without its password, and with what a lean MLflow lacks."""
+
     def refuse(uri: str) -> None:
-        raise RuntimeError("cannot reach https://me:hunter2@tracker.example/\nand more")
+        raise RuntimeError(raised)
 
     monkeypatch.setattr(mlflow, "set_tracking_uri", refuse)
     with pytest.raises(UsageError) as error:
-        _mlflow.log(results, tmp_path, "mlflow:https://me:hunter2@tracker.example")
-    assert "https://…@tracker.example/" in str(error.value)
+        _mlflow.log(results, Path("nowhere"), "mlflow:https://me:hunter2@tracker.example")
+    assert said in str(error.value)
     assert "hunter2" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_what_a_lean_mlflow_lacks_is_named(
-    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(name: str) -> None:
-        raise RuntimeError("got unsupported URI 'sqlite:///x.db'")
-
-    monkeypatch.setattr(mlflow, "set_experiment", refuse)
-    with pytest.raises(UsageError, match=r"pip install mlflow; the run is kept"):
-        _mlflow.log(results, tmp_path, "mlflow:sqlite:///x.db")
-
-
 @pytest.mark.filterwarnings("ignore")  # of another library
-def test_real_mlflow_has_one_experiment_and_a_parent_with_metrics(
+def test_real_mlflow_keeps_parents_with_metrics(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = pytest.importorskip("mlflow")

@@ -1,51 +1,58 @@
-"""What results show of themselves: bounded, escaped, without a name that meets another's."""
+"""What notebooks show of results: the report's words, bounded and escaped, and inert pictures."""
 
 from __future__ import annotations
 
+import base64
 import copy
+import io
 import pickle
-import re
+import sys
+import types
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from audit import api
+from audit.core.errors import UsageError
 from audit.results.schema import Results, to_json
-from reports import _notebook
 from reports._content import glance
 from tests import by_hand as make
 
-TAGS = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption"}
-DRAWN = {"svg", "g", "path", "text"}
+FIGURE = {"figure", "strong", "br", "img", "figcaption"}
+TABLE = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
 MOST_TEXT, MOST_HTML = 4_000, 60_000  # characters
 
 
-def leak() -> Any:
-    return make.finding(0.5, leaked="leak", p_value=1e-9)
-
-
 def swept(settings: int, leaking: int = 0) -> Results:
+    leak, quiet = make.finding(0.5, leaked="leak", p_value=1e-9), make.finding(0.5)
     releases = [
-        make.release(
-            "dp_sgd", make.guarantee(1.0 + i),
-            leak() if i >= settings - leaking else make.finding(0.5),
-            parameters={"epsilon": 1.0 + i}, seed=seed,
-        )
-        for seed in (0, 1)
-        for i in range(settings)
+        make.release("dp_sgd", make.guarantee(1.0 + i),
+                     leak if i >= settings - leaking else quiet,
+                     parameters={"epsilon": 1.0 + i}, seed=seed)
+        for seed in (0, 1) for i in range(settings)
     ]  # fmt: skip
     return make.swept(releases, make.run(headline=["A sentence of a setting. " * settings]))
 
 
-def table(page: str) -> list[list[str]]:
-    root = ElementTree.fromstring(page)
-    return [[cell.text or "" for cell in row] for row in root.iter("tr")]
+def cells(page: str) -> list[list[str]]:
+    return [[cell.text or "" for cell in row] for row in ElementTree.fromstring(page).iter("tr")]
 
 
-def test_a_run_shows_its_headline_a_row_a_release_and_a_picture(results: Results) -> None:
-    page = api.Shown.of(results)._repr_html_()
-    head, *rows = table(page)
+def tags(page: str) -> set[str]:
+    return {element.tag for element in ElementTree.fromstring(page).iter()}
+
+
+def pages(results: Results) -> tuple[str, str]:
+    """The results as text, and as HTML."""
+    shown = api.Shown.of(results)
+    return repr(shown), shown._repr_html_()
+
+
+def test_run_shows_a_row_a_release_and_a_picture(results: Results) -> None:
+    text, page = pages(results)
+    head, *rows = cells(page)
     assert head[:4] == ["Release", "Claimed ε, nats", "Leaked", "Claim"]
     assert [row[0] for row in rows] == [release.defense for release in results.releases]
     assert rows[1] == [
@@ -53,78 +60,50 @@ def test_a_run_shows_its_headline_a_row_a_release_and_a_picture(results: Results
         "12.4 [9.92, 14.9]",
     ]  # fmt: skip
     assert rows[0][1] == "2 per part (part removed)" and rows[3][3] == "refuted"
-    assert " ".join(results.headline) in page and page.count("<svg") == 1 and 'role="img"' in page
-
-
-def test_text_is_a_headline_and_a_short_line_a_release(results: Results) -> None:
-    lines = repr(api.Shown.of(results)).splitlines()
-    assert lines[0].startswith("CLAIM REFUTED: ") and len(lines) == 3 + len(results.releases)
-    assert lines[1] == " ".join(results.headline)
-    assert all(len(line) < 300 for line in lines)
-    assert str(api.Shown.of(results)).splitlines() == lines
+    assert " ".join(results.headline) in page and page.count("<img") == 1
+    assert text == str(api.Shown.of(results))
 
 
 @pytest.mark.parametrize("settings", [10, 11, 50])
-def test_its_length_is_bounded_whatever_the_size(settings: int) -> None:
-    shown = api.Shown.of(swept(settings))
-    text, page = repr(shown), shown._repr_html_()
+def test_glance_is_bounded_in_settings(settings: int) -> None:
+    text, page = pages(swept(settings))
     assert len(text) < MOST_TEXT and len(page) < MOST_HTML
     rest = f"… and {settings - 10} more"
     assert (rest in text) == (rest in page) == (settings > 10)
-    assert len(table(page)) == 1 + min(10, settings)
+    assert len(cells(page)) == 1 + min(10, settings)
 
 
-def test_releases_of_endless_names_are_bounded(hostile: Results) -> None:
-    long = hostile.releases[0].model_copy(
-        update={"defense": "x" * 9_999, "parameters": {"y" * 9_999: ["z" * 9_999] * 9}}
-    )
-    many = [long.model_copy(update={"seed": seed}) for seed in range(13)]
-    shown = api.Shown.of(hostile.model_copy(update={"releases": many, "headline": ["h" * 99_999]}))
-    assert len(repr(shown)) < MOST_TEXT and len(shown._repr_html_()) < MOST_HTML
+def test_glance_is_bounded_in_names(hostile: Results) -> None:
+    parameters = {"y" * 9_999: ["z" * 9_999] * 9}
+    long = hostile.releases[0].changed(defense="x" * 9_999, parameters=parameters)
+    many = [long.changed(seed=seed) for seed in range(13)]
+    text, page = pages(hostile.model_copy(update={"releases": many, "headline": ["h" * 99_999]}))
+    assert len(text) < MOST_TEXT and len(page) < MOST_HTML
 
 
-def test_the_worst_is_never_left_out() -> None:
+def test_worst_settings_are_never_left_out() -> None:
     seen = glance.glance(swept(50, leaking=3))
-    assert [line.leaked for line in seen.lines].count("leak") == 3
-    assert seen.lines[-1].name == "dp_sgd epsilon=50"
+    assert [row[2] for row in seen.table.rows].count("leak") == 3
+    assert seen.table.rows[-1][0] == "dp_sgd epsilon=50"
     assert glance.glance(swept(50, leaking=12)).rest == (
         "… and 40 more, 2 of them with a leak or a refuted claim"
     )
 
 
-def test_a_notebook_may_hold_it_many_times(results: Results, four: Results) -> None:
-    """No element has a name, and none is looked up by name: nothing can collide."""
-    cells = [api.Shown.of(run)._repr_html_() for run in (results, four, results)]
-    root = ElementTree.fromstring(f"<body>{''.join(cells)}</body>")
-    named = [key for element in root.iter() for key in element.attrib if key in ("id", "class")]
-    values = [value for element in root.iter() for value in element.attrib.values()]
-    pointing = [v for v in values if "url(" in v or re.fullmatch("#(?![0-9a-f]{6}$).*", v)]
-    assert named == pointing == []
-    assert cells[0] == cells[2]
-
-
-def test_a_drawing_without_names_still_has_every_mark() -> None:
-    source = (
-        '<svg xmlns="http://www.w3.org/2000/svg"><defs><path id="m" d="M0 0"/></defs>'
-        '<g><use x="1" y="2" href="#m" fill="#fff"/></g><use x="3" y="4" href="#m"/></svg>'
-    )
-    root = _notebook.without_names(source)
-    moved = [e.get("transform") for e in root.iter() if e.tag.endswith("}g") and e.get("transform")]
-    assert sorted(filter(None, moved)) == ["translate(1 2)", "translate(3 4)"]
-    assert [e.get("d") for e in root.iter() if e.tag.endswith("}path")] == ["M0 0", "M0 0"]
-    assert not [e for e in root.iter() if e.tag.endswith(("}use", "}defs")) or e.get("id")]
-
-
-def test_nothing_hostile_gets_into_a_page(hostile: Results) -> None:
-    shown = api.Shown.of(hostile)
-    page = shown._repr_html_()
-    root = ElementTree.fromstring(page)
-    assert {element.tag.rpartition("}")[2] for element in root.iter()} <= TAGS | DRAWN
-    names = {key for element in root.iter() for key in element.attrib}
-    assert not {name for name in names if name.startswith("on") or "href" in name}
-    for text in (page, repr(shown)):
-        assert "\u202e" not in text and "\x1b" not in text and "\x00" not in text
-        text.encode("utf-8")
+def test_hostile_names_are_text_without_a_script(hostile: Results) -> None:
+    findings = api.findings(hostile)
+    text, page = pages(hostile)
+    assert tags(page) <= FIGURE | TABLE | {"div", "p"}
+    assert tags(findings._repr_html_()) == TABLE
+    shown = [text, page, repr(findings), findings._repr_html_()]
+    for figure in api.figures(hostile):
+        assert tags(figure._repr_html_()) == FIGURE
+        shown += [figure.picture, figure._repr_html_()]
+    for written in shown:
+        assert not {"\u202e", "\x1b", "\x00"} & {*written}
+        written.encode("utf-8")
+    names = {key for element in ElementTree.fromstring(page).iter() for key in element.attrib}
+    assert names == {"style", "alt", "src"}  # no id that could meet another's, no handler
 
 
 def test_shown_results_are_the_results(results: Results) -> None:
@@ -138,14 +117,86 @@ def test_shown_results_are_the_results(results: Results) -> None:
         assert type(twin) is api.Shown and twin == results
 
 
-def test_a_run_that_is_not_complete_says_so(unfinished: Results) -> None:
-    shown = api.Shown.of(unfinished)
-    assert repr(shown).startswith("INCONCLUSIVE: ") and "\nThe run is not complete. " in repr(shown)
-    assert "The run is not complete. " in shown._repr_html_() and "<svg" not in shown._repr_html_()
+def test_partial_run_is_called_not_complete(unfinished: Results) -> None:
+    text, page = pages(unfinished)
+    assert text.startswith("INCONCLUSIVE: ") and "\nThe run is not complete. " in text
+    assert "The run is not complete. " in page and "<img" not in page
 
 
-def test_only_what_the_report_shows_is_shown() -> None:
+def test_glance_holds_no_sentence_of_a_finding() -> None:
     """Sentences, prefixes and outcomes stay where they are: only words and numbers are shown."""
-    found: Any = make.finding(0.5, sentence="SECRET-48213", test="SECRET", untested="SECRET")
-    shown = api.Shown.of(make.run(make.release("submix", make.guarantee(2.0), found)))
-    assert "SECRET" not in repr(shown) + shown._repr_html_()
+    found = make.finding(0.5, sentence="SECRET-48213", test="SECRET", untested="SECRET")
+    text, page = pages(make.run(make.release("submix", make.guarantee(2.0), found)))
+    (picture,) = (e.attrib["src"] for e in ElementTree.fromstring(page).iter("img"))
+    drawn = base64.b64decode(picture.partition(",")[2]).decode()
+    assert "SECRET" not in text + page + drawn
+
+
+def test_findings_have_a_row_each_beside_twins(results: Results) -> None:
+    table = api.findings(results)
+    head, *rows = cells(table._repr_html_())
+    assert len(rows) == len(table) == 7 and {len(row) for row in rows} == {len(head)}
+    first = dict(zip(head, rows[0], strict=True))
+    assert (first["Release"], first["Attack"], first["n"]) == ("submix", "extraction", "100")
+    assert first["Measured"].startswith("0\u00a0% [0") and first["Twins"].endswith("3\u00a0%]")
+    assert first["In words"].startswith("A sentence about it. No test of the claim: ")
+    undefended = dict(zip(head, next(row for row in rows if "none" in row[0]), strict=True))
+    assert (undefended["Leaked"], undefended["Claim"]) == ("leak", "nothing claimed")
+    plain = repr(table).splitlines()
+    assert len(plain) == 8 and plain[0].split()[:3] == ["Release", "Attack", "Measure"]
+
+
+def test_figure_is_an_image_with_words(results: Results) -> None:
+    drawn = api.figures(results)
+    assert len(drawn) == len(list(drawn)) > 2 and repr(drawn[0]) == drawn[0].alternative
+    assert drawn[:2]._repr_html_() == drawn[0]._repr_html_() + drawn[1]._repr_html_()
+    for figure in drawn:
+        svg = ElementTree.fromstring(figure.picture)
+        assert svg.tag == "{http://www.w3.org/2000/svg}svg" and "var(" not in figure.picture
+        (image,) = ElementTree.fromstring(figure._repr_html_()).iter("img")
+        assert image.attrib["alt"] == figure.alternative
+        assert image.attrib["src"].startswith("data:image/svg+xml;base64,")
+
+
+def test_frame_reads_findings_csv(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_csv(file: io.BytesIO, **how: Any) -> tuple[str, dict[str, Any]]:
+        return file.read().decode("utf-8"), how
+
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(read_csv=read_csv))
+    text, how = api.findings(results).frame()
+    assert len(text.splitlines()) == 8 and text.startswith("plan_hash,corpus,defense,")
+    assert how == {"keep_default_na": False, "na_values": [""]}  # the defense is called `none`
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match="pip install pandas"):
+        api.findings(results).frame()
+
+
+def test_pandas_reads_none_and_infinity(results: Results) -> None:
+    pytest.importorskip("pandas")
+    frame = api.findings(results).frame()
+    assert " ".join(frame["defense"]) == "submix submix none none as_is dp_sgd public"
+    assert frame["value"].dtype == float and frame["value"].isna().sum() == 1
+    assert frame["claimed_epsilon"].max() == float("inf")
+
+
+def test_gate_takes_a_policy_and_no_partial_run(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = api.gate(results, strict=True)
+    assert outcome.exit_code == 1 and outcome.strict  # dp_sgd is refuted
+    assert {check.release for check in outcome.checks} >= {"submix", "dp_sgd"}
+    policy = tmp_path / "other.toml"
+    policy.write_text("[[limit]]\nattack = 'extraction'\nmetric = 'hit_rate'\nmax = 1.0\n")
+    assert "limit" in {check.rule for check in api.gate(results, policy).checks}
+    with pytest.raises(UsageError, match=r"nowhere\.json: "):
+        api.gate(results, baseline="nowhere.json")
+    with pytest.raises(UsageError, match="partial, not complete"):
+        api.gate(results.changed(status="partial"))
+
+
+def test_compare_names_both_runs(results: Results) -> None:
+    fewer = results.model_copy(update={"releases": results.releases[:2]})
+    assert "Y against X: " in api.compare(results, fewer, ("X", "Y"))
+    assert "In one run only:" in api.compare(results, fewer)
+    assert api.compare(results, results).startswith("Nothing differs.")

@@ -14,6 +14,7 @@ from audit.results.schema import ReleaseResult, Results
 from reports._figures import paper as module
 from reports._figures.paper import KINDS_DIFFER, Paper, files, paper
 from tests import by_hand as make
+from tests.refusals import refusals
 
 
 def texts(svg: bytes) -> list[str]:
@@ -69,19 +70,15 @@ def test_by_a_parameter_curves_keep_apart_what_else_differs(sweep: Results) -> N
     assert {row.setting for row in one.rows} == {"submix", "dp_sgd", "redaction", "none", "public"}
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "by", "problem"),
-    [
-        ("epsilon", "perplexty", "defense", "did you mean 'perplexity'"),
-        ("epsilom", "perplexity", "defense", "--x epsilom: is no measure"),
-        ("epsilon", "perplexity", "kk", "--by kk: is no parameter"),
-    ],
-)
-def test_what_is_not_there_is_one_line(
-    sweep: Results, x: str, y: str, by: str, problem: str
-) -> None:
-    with pytest.raises(UsageError, match=problem):
-        paper(sweep, x, y, by)
+def test_what_is_not_there_is_refused(sweep: Results) -> None:
+    refusals(
+        lambda words: paper(sweep, *words.split()),
+        [
+            ("epsilon perplexty defense", "did you mean 'perplexity'"),
+            ("epsilom perplexity defense", "--x epsilom: is no measure"),
+            ("epsilon perplexity kk", "--by kk: is no parameter"),
+        ],
+    )
 
 
 def test_unknown_none_and_zero_promises_are_three_kinds() -> None:
@@ -93,12 +90,7 @@ def test_unknown_none_and_zero_promises_are_three_kinds() -> None:
     rows = {row.panel: row for row in paper(run, "epsilon", "perplexity", "defense").rows}
     assert [rows[name].kind for name in ("as_is", "none")] == ["ε unknown", "no ε promised"]
     assert rows["uniform"].kind == rows["x"].kind and rows["uniform"].kind.startswith("ε per")
-    assert [rows[n].x is None for n in ("as_is", "none", "uniform", "x")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert {name for name, row in rows.items() if row.x is None} == {"as_is", "none"}
 
 
 def test_more_curves_than_styles_are_refused(

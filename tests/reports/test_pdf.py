@@ -53,20 +53,14 @@ def test_the_same_results_give_the_same_bytes(results: Results, path: Path) -> N
 
 
 @needs_poppler
-@pytest.mark.parametrize("which", ["results", "four"])
-def test_page_one_has_the_verdict_boxes_and_contents(which: str, tmp_path: Path) -> None:
-    results = make.EVERY[which]()
-    first = told(printed(results, tmp_path), "-l", "1")
-    assert str(of_results(results)) in first and "before you" in first
-    for box in make.report(results).page.boxes:
+def test_page_one_has_the_verdict_boxes_and_contents(four: Results, tmp_path: Path) -> None:
+    path = printed(four, tmp_path)
+    first = told(path, "-l", "1")
+    assert str(of_results(four)) in first and "before you" in first
+    for box in make.report(four).page.boxes:
         assert box.name in first and plain(box.figure) in first
     assert re.search(r"Attacks .*? \d", first) and re.search(r"Cost and environment .*? \d", first)
-
-
-@needs_poppler
-def test_measures_of_page_one_name_the_page_of_their_attack(four: Results, tmp_path: Path) -> None:
-    path = printed(four, tmp_path)
-    pages = re.findall(r"\bp\. ?(\d+)\b", told(path, "-l", "1"))
+    pages = re.findall(r"\bp\. ?(\d+)\b", first)  # of the attacks, behind their measures
     assert len(pages) == 4
     for page, measure in zip(pages, ("record loss", "other names", "hit rate"), strict=False):
         there = told(path, "-f", page, "-l", str(int(page) + 1))
@@ -74,7 +68,7 @@ def test_measures_of_page_one_name_the_page_of_their_attack(four: Results, tmp_p
 
 
 @needs_poppler
-def test_what_cannot_fit_page_one_goes_on_overleaf(tmp_path: Path) -> None:
+def test_what_cannot_fit_page_one_continues_overleaf(tmp_path: Path) -> None:
     long = [f"the {i}. of far too many things, told at length" for i in range(120)]
     pages = told(printed(make.run(not_tested=long), tmp_path))
     assert all(thing in pages for thing in long)

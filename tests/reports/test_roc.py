@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from audit.results.schema import FindingResult, Results
+from reports._content.figure import Figure
 from reports._figures import roc as roc_figures
 from tests import by_hand as make
 
@@ -33,49 +34,47 @@ def test_the_curve_is_read_only_where_controls_reach(
     assert roc_figures._at(roc, fpr) == tpr
 
 
-def test_the_table_tells_what_can_be_read() -> None:
-    found = [curve("record_loss_auc", COARSE), curve("record_min_k_auc", FINE)]
-    release = make.release("none", make.guarantee(None), *found)
-    (figure,) = roc_figures.figures([release], ["none"])
+def drawn(*found: FindingResult, releases: int = 1) -> list[Figure]:
+    one = make.release("none", make.guarantee(None), *found)
+    return list(roc_figures.figures(make.named([one] * releases, map(str, range(releases)))))
+
+
+def test_table_holds_what_can_be_read_off() -> None:
+    (figure,) = drawn(curve("record_loss_auc", COARSE), curve("record_min_k_auc", FINE))
     assert figure.table.rows == [
-        ["none", "loss", "0.7 [0.6, 0.8]", "too few twins", "too few twins"],
-        ["none", "Min-K%", "0.7 [0.6, 0.8]", "30\u00a0%", "20\u00a0%"],
+        ["0", "loss", "0.7 [0.6, 0.8]", "too few twins", "too few twins"],
+        ["0", "Min-K%", "0.7 [0.6, 0.8]", "30\u00a0%", "20\u00a0%"],
     ]
-    assert "none, Min-K%: AUC 0.7 [0.6, 0.8], TPR at 1 % FPR 30\u00a0%" in figure.alternative
+    assert "0, Min-K%: AUC 0.7 [0.6, 0.8], TPR at 1 % FPR 30\u00a0%" in figure.alternative
 
 
-def test_record_span_and_anything_else_stand_apart() -> None:
+def test_each_target_has_its_own_figure() -> None:
     found = [curve(f"{name}_auc", FINE) for name in ("record_loss", "span_loss", "odd")]
-    release = make.release("none", make.guarantee(None), *found)
-    titles = [figure.title for figure in roc_figures.figures([release], ["none"])]
-    assert titles == [
+    assert [figure.title for figure in drawn(*found)] == [
         "membership, record: ROC on logarithmic axes",
         "membership, span: ROC on logarithmic axes",
         "membership: ROC on logarithmic axes",
     ]
 
 
-def test_a_panel_a_release_and_a_line_a_score(four: Results) -> None:
+def test_figure_has_a_panel_a_release_a_line_a_score(four: Results) -> None:
     record, _ = (figure for figure in make.report(four).figures if "ROC" in figure.title)
     for told in ("loss", "ratio", "zlib", "Min-K%", "Min-K%++", "submix", "public", "FPR", "TPR"):
         assert f">{told}<" in record.svg, told
     assert len(record.table.rows) == 20
 
 
-def test_many_releases_are_drawn_in_parts_and_many_scores_are_left_out() -> None:
-    found = [curve(f"record_s{i}_auc", COARSE) for i in range(11)]
-    many = [make.release("d", make.guarantee(None), *found) for _ in range(8)]
-    drawn = list(roc_figures.figures(many, [str(i) for i in range(8)]))
-    assert [figure.title[-11:] for figure in drawn] == ["part 1 of 2", "part 2 of 2"]
-    assert "2 more scores stand in the table" in drawn[0].caption
-    assert len(drawn[0].table.rows) == 44 and ">s9<" not in drawn[0].svg
+def test_many_releases_are_parted_and_scores_left_out() -> None:
+    several = drawn(*(curve(f"record_s{i}_auc", COARSE) for i in range(11)), releases=8)
+    assert [figure.title[-11:] for figure in several] == ["part 1 of 2", "part 2 of 2"]
+    assert "2 more scores stand in the table" in several[0].caption
+    assert len(several[0].table.rows) == 44 and ">s9<" not in several[0].svg
 
 
 def test_smallest_rate_of_a_double_is_drawn() -> None:
-    one = make.release("d", make.guarantee(None), curve("s_auc", [(5e-324, 0.5), (1.0, 1.0)]))
-    assert list(roc_figures.figures([one], ["d"]))
+    assert drawn(curve("s_auc", [(5e-324, 0.5), (1.0, 1.0)]))
 
 
-def test_a_line_keeps_its_ends_and_loses_what_is_too_close() -> None:
+def test_line_keeps_its_ends_without_close_points() -> None:
     points = [(0.001, 0.0), (0.1, 0.5), (0.1005, 0.5), (0.9999, 1.0), (1.0, 1.0)]
     assert roc_figures._thinned(points, 1e-3) == [points[0], points[2], points[4]]

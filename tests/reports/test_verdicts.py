@@ -12,23 +12,6 @@ from reports._content import verdicts
 from tests import by_hand as make
 
 
-@pytest.mark.parametrize(
-    ("leaked", "claim", "label"),
-    [
-        ("leak", "refuted", "leak; claim refuted"),
-        ("leak", "not refuted", "leak; claim not refuted"),
-        ("leak", "not testable", "leak; claim not tested"),
-        ("leak", "nothing claimed", "leak; nothing claimed"),
-        ("leak", "unknown", "leak; claim unknown"),
-        ("no leak found", "not refuted", "no leak found; claim not refuted"),
-        ("inconclusive", "not testable", "inconclusive; claim not tested"),
-        ("not measured", "nothing claimed", "not measured; nothing claimed"),
-    ],
-)
-def test_labels(leaked: str, claim: str, label: str) -> None:
-    assert verdicts.both(make.finding(0.4, leaked=leaked, claim=claim)) == label
-
-
 def test_every_label_has_a_meaning_and_a_shape() -> None:
     found = [make.finding(0.4, leaked=word, claim=claim) for word in Leaked for claim in OnClaim]
     charges = make.finding(0.4, leaked="not measured").model_copy(
@@ -56,17 +39,11 @@ def test_leaks_and_refutations_alarm_and_nothing_else_does() -> None:
     assert found == badges
 
 
-def test_no_two_badges_share_a_shape() -> None:
-    assert len(set(verdicts.badges().values())) == len(Badge)
-
-
-def test_no_two_answers_to_a_question_share_a_shape() -> None:
+def test_no_two_answers_share_a_shape() -> None:
     """So that none needs its colour."""
-    shapes = verdicts.on_screen()
-    assert len({shapes[word] for word in Leaked}) == len(Leaked)
-    assert (
-        len({shapes["claim refuted"], shapes["claim not refuted"], shapes["claim not tested"]}) == 3
-    )
+    claims = ("claim refuted", "claim not refuted", "claim not tested")
+    for words in (Badge, Leaked, claims):
+        assert len({verdicts.SHAPES[word] for word in words}) == len(words)
 
 
 @pytest.mark.parametrize(

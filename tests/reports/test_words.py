@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from audit.core.visible import visible
 from audit.results import words
 from reports._content import wording
-from tests import by_hand as make
 
 
 def test_nothing_hidden_survives() -> None:
@@ -42,18 +41,11 @@ def test_visible(text: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-        (0.30000001, "30 %"),
-        (0.0362, "3.6 %"),
-        (0.989, "98.9 %"),
-        (0.0006, "0.06 %"),
-        (0.00001, "0.001 %"),
-        (1e-9, "<\u00a00.0001 %"),
-        (0.99996, "99.996 %"),
-        (0.9996, "99.96 %"),
+        (0.0, "0 %"), (1.0, "100 %"), (0.30000001, "30 %"), (0.0362, "3.6 %"), (0.989, "98.9 %"),
+        (0.0006, "0.06 %"), (0.00001, "0.001 %"), (1e-9, "<\u00a00.0001 %"),
+        (0.99996, "99.996 %"), (0.9996, "99.96 %"),
     ],
-)
+)  # fmt: skip
 def test_shares(value: float, shown: str) -> None:
     assert words.share(value) == shown.replace(" %", "\u00a0%")
 
@@ -92,16 +84,6 @@ def test_numbers(value: float, shown: str) -> None:
 )
 def test_metrics_are_told_beside_their_attack(attack: str, metric: str, shown: str) -> None:
     assert wording.metric(attack, metric) == shown
-
-
-def test_claims_name_unit_relation_and_order() -> None:
-    renyi = make.guarantee(2.0, unit="part", relation="removed", alpha=2.0, release="predictions")
-    assert wording.claim(renyi) == (
-        "ε = 2 nats per part (part removed), Rényi order α = 2, release of predictions, worst case"
-    )
-    assert wording.claim(make.guarantee(math.inf)) == "ε: none promised"
-    assert wording.claim(make.guarantee(None)).startswith("ε unknown per user (add or remove)")
-    assert "ε = 0 nats per user" in wording.claim(make.guarantee(0.0))
 
 
 def test_a_long_headline_ends_with_a_whole_sentence() -> None:

@@ -27,9 +27,14 @@ def known(
     members = [{"label": "x", "weights": name} for name in names]
     made = {"defense": "d", "shown": {"k": 2}, "members": members, "texts": texts} | changes
     stages.write(digests.note_path(RunFolder(folder, "h")), json.dumps({"releases": {"d": made}}))
-    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
+    return weights(folder, kind)
+
+
+def weights(folder: Path, kind: str = "model", seed: int = 0, sweep: Any = None) -> dict[str, str]:
+    """What is known of this release, whatever the note says."""
+    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=sweep)
     release: Any = SimpleNamespace(
-        defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release=kind)
+        defense="d", parameters={"k": 2}, seed=seed, guarantee=SimpleNamespace(release=kind)
     )
     return digests.weights(folder, results, release)
 
@@ -45,11 +50,7 @@ def test_an_adapter_has_the_name_under_which_it_is_handed_over(tmp_path: Path) -
     path = digests.note_path(RunFolder(tmp_path, "h"))
     note = json.loads(path.read_text("utf-8")) | {"model": {"lora": "r=2,alpha=4,targets=auto"}}
     stages.write(path, json.dumps(note))
-    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
-    release: Any = SimpleNamespace(
-        defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release="model")
-    )
-    assert digests.weights(tmp_path, results, release) == {"adapter_model.safetensors": A}
+    assert weights(tmp_path) == {"adapter_model.safetensors": A}
 
 
 def test_the_weights_are_not_what_is_released_where_only_texts_are(tmp_path: Path) -> None:
@@ -78,20 +79,14 @@ def test_weights_that_a_stranger_made_are_not_known(tmp_path: Path, name: str) -
     assert known(tmp_path) == {"model.safetensors": A}
     path = tmp_path / "stages" / name
     path.write_bytes(path.read_bytes() + b" ")
-    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
-    release: Any = SimpleNamespace(
-        defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release="model")
-    )
-    assert digests.weights(tmp_path, results, release) == {}
+    assert weights(tmp_path) == {}
 
 
 @pytest.mark.parametrize("note", ["", "null", "[]", '{"releases": 1}', '{"releases": {"d": 1}}'])
 def test_a_damaged_note_is_no_note(tmp_path: Path, note: str) -> None:
     known(tmp_path)
     stages.write(digests.note_path(RunFolder(tmp_path, "h")), note)
-    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
-    release: Any = SimpleNamespace(defense="d", parameters={}, seed=0)
-    assert digests.weights(tmp_path, results, release) == {}
+    assert weights(tmp_path) == {}
 
 
 def test_in_a_sweep_the_weights_are_those_of_the_seed(tmp_path: Path) -> None:
@@ -99,10 +94,6 @@ def test_in_a_sweep_the_weights_are_those_of_the_seed(tmp_path: Path) -> None:
         (tmp_path / "seeds" / str(seed)).mkdir(parents=True)
         known(tmp_path / "seeds" / str(seed))
     stages.write(tmp_path / "seeds" / "1" / "stages" / "a", b"two")
-    seeds = [SimpleNamespace(seed=seed, plan_hash="h") for seed in (0, 1)]
-    results: Any = SimpleNamespace(plan={"hash": "sweep"}, sweep=SimpleNamespace(seeds=seeds))
+    sweep = SimpleNamespace(seeds=[SimpleNamespace(seed=seed, plan_hash="h") for seed in (0, 1)])
     for seed, digest in ((0, A), (1, B)):
-        release: Any = SimpleNamespace(
-            defense="d", parameters={"k": 2}, seed=seed, guarantee=SimpleNamespace(release="model")
-        )
-        assert digests.weights(tmp_path, results, release) == {"model.safetensors": digest}
+        assert weights(tmp_path, seed=seed, sweep=sweep) == {"model.safetensors": digest}

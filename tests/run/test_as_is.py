@@ -17,7 +17,7 @@ import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.verify import verify
-from tests.builders import narrow, without_digests
+from tests.builders import comparable, narrow, without_digests, write_rows
 
 BASE = EMBEDDED_FOLDER / "public_model"
 QUICK = "exposure:budget=400"  # enough to rank what is memorised, and to say so of the rest
@@ -46,15 +46,6 @@ def finding(document: dict[str, Any], metric: str, defense: str = "as_is") -> di
     release = next(r for r in document["releases"] if r["defense"] == defense)
     found: dict[str, Any] = next(f for f in release["findings"] if f["metric"] == metric)
     return found
-
-
-def comparable(folder: Path) -> str:
-    """results.json without the two places where runs may differ."""
-    document = results(folder)
-    document.pop("environment")
-    for release in document["releases"]:
-        release.pop("cost")
-    return json.dumps(document)
 
 
 def leaked(document: dict[str, Any], metric: str, defense: str = "as_is") -> bool:
@@ -206,11 +197,6 @@ def test_a_model_that_never_left_its_base_earns_no_silence(
     assert perplexities[0] == perplexities[2] > perplexities[1]
     assert not any("silence shows nothing" in line for line in document["warnings"])
     assert "inconclusive: membership" in out and "a leak" not in out
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def pipelines(made: Made, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
@@ -378,25 +364,6 @@ class TestBadInput:
     def test_all_is_no_finished_model(self, made: Made, refused: Refused) -> None:
         words = ("run", "--defense", "all", "--attack", "membership", "--secrets", made.manifest)
         assert "use --defense as_is" in refused(*words)
-
-    def test_a_claim_that_cannot_be_read(self, told: Refused) -> None:
-        for claim in (
-         "8", "8:1e-5", "8:1e-5:user", "8:1e-5:user:add_or_remove:x", "x:1e-5:user:replace",
-         "nan:0:user:replace", "-1:0:user:replace", "8:1:user:replace", "8:-1:user:replace",
-         "8:0:part:replace", "8:0:user:removed",
-        ):  # fmt: skip
-            assert "EPSILON:DELTA:UNIT:RELATION" in told(defense=f"as_is:claim={claim}"), claim
-
-    def test_manifests(self, made: Made, told: Refused, tmp_path: Path) -> None:
-        path = tmp_path / "m.json"
-        assert "No such file" in told("--secrets", path)
-        document = json.loads(made.manifest.read_text("utf-8"))
-        owner = next(iter(document["coins"]))
-        document["coins"][owner]["present"] = not document["coins"][owner]["present"]
-        path.write_text(json.dumps(document))
-        assert "was changed since" in told("--secrets", path)
-        path.write_text(made.manifest.read_text("utf-8")[:-40])
-        assert "is not a manifest" in told("--secrets", path)
 
     def test_a_manifest_of_another_corpus(self, made: Made, told: Refused, tmp_path: Path) -> None:
         other = write_rows(tmp_path / "other.jsonl", [{"text": "a"}, {"text": "b"}])

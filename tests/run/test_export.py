@@ -19,16 +19,13 @@ from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.files import read_lines
-from audit.corpora.loading import load
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.plan.execution import execution
-from audit.plan.resolve import resolve_on
 from audit.results import digests
-from audit.results.folder import RunFolder, clean
+from audit.results.folder import clean
 from audit.results.schema import Results
-from audit.run import pipeline
 from reports import Report
 from reports.exports import intoto
+from tests.builders import hellos, planned, run_of
 
 BUDGET = 12
 SUBMIX = f"submix:epsilon=1000.0,k=2,budget={BUDGET}"
@@ -45,27 +42,13 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run of a service, of a model and of a list of private values."""
     folder = tmp_path_factory.mktemp("export")
-    rows = [
-        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
-        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3)
-    ]
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    plan = resolve_on(
-        {
-            "defense": [SUBMIX, CAPPED, "none", "blacklist"],
-            "attack": ["name_leak:generations=4,length=4,decoys=2"],
-            "utility_tokens": 8,
-            "device": "cpu",
-            "planting": {"users": 8, "kinds": ["name"]},
-            "training": {"epochs": 1},
-        },
-        load(str(corpus), EMBEDDED_FOLDER),
-        describe("embedded", EMBEDDED_FOLDER),
+    plan = planned(
+        hellos(folder),
+        defense=[SUBMIX, CAPPED, "none", "blacklist"],
+        attack=["name_leak:generations=4,length=4,decoys=2"],
+        planting={"users": 8, "kinds": ["name"]},
     )
-    out = RunFolder(folder / "run", plan.hash)
-    pipeline.run(plan, execution({"format": (), "workers": 1}), out, lambda label, share: None)
-    return out.path
+    return run_of(plan, folder / "run")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,47 +10,25 @@ from typing import Any
 
 import pytest
 
-from audit.core.embedded import EMBEDDED_FOLDER
+from audit import api
 from audit.core.terms import Leaked, OnClaim
-from audit.corpora.loading import load
-from audit.models.loading import describe
-from audit.plan.execution import execution
-from audit.plan.resolve import resolve_on
-from audit.results.folder import RunFolder
 from audit.results.schema import FindingResult, Results
-from audit.run import pipeline
 from audit.verify import verify
 from defenses.ensembles.mechanisms.mixing import Mixing
+from tests.builders import hellos, planned, run_of
 
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Callable[..., Results]:
     """ran(output) -> results of SubMix on eight users; trainings are shared between outputs."""
-    path = tmp_path / "own.jsonl"
-    rows = [
-        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
-        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    plan = resolve_on(
-        {
-            "defense": ["submix:k=2,budget=300,epsilon=1000"],
-            "attack": ["ledger:tokens=60"],
-            "utility_tokens": 8,
-            "device": "cpu",
-            "planting": {"users": 8, "kinds": ["code", "name"]},
-            "training": {"epochs": 3},
-        },
-        load(str(path), EMBEDDED_FOLDER),
-        describe("embedded", EMBEDDED_FOLDER),
+    plan = planned(
+        hellos(tmp_path),
+        defense=["submix:k=2,budget=300,epsilon=1000"],
+        attack=["ledger:tokens=60"],
+        planting={"users": 8, "kinds": ["code", "name"]},
+        training={"epochs": 3},
     )
-
-    def results(output: Path) -> Results:
-        folder = RunFolder(output, plan.hash)
-        quiet = execution({"format": (), "workers": 1})
-        return pipeline.run(plan, quiet, folder, lambda label, share: None)
-
-    return results
+    return lambda output: api.load(run_of(plan, output))
 
 
 def found(results: Results) -> dict[str, FindingResult]:

@@ -14,47 +14,27 @@ from safetensors.torch import load_file
 from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.corpora.loading import load
 from audit.models.adapters import own_weights
 from audit.models.external_model import describe_external
 from audit.models.external_model import load as load_external
-from audit.models.loading import describe, load_weights
-from audit.plan.execution import execution
-from audit.plan.resolve import resolve, resolve_on
+from audit.models.loading import load_weights
+from audit.plan.plan import Plan
+from audit.plan.resolve import resolve
 from audit.prepare.prepare import prepare
-from audit.results.folder import RunFolder
-from audit.run import pipeline
+from tests.builders import hellos, planned, run_of
 
 FEW = ["submix:epsilon=1000.0,k=2,budget=12,train=top:1", "capped_submix:k=2,budget=12", "dp_sgd"]
 MORE = ["seqpate:teachers=2,sentences=40", "s_dpsgd", "redaction"]
 
 
-def plan(folder: Path, **settings: Any) -> Any:
-    rows = [
-        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
-        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3 + ["public"] * 4)
-    ]
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def plan(folder: Path, **settings: Any) -> Plan:
     given = {
         "defense": FEW,
         "attack": ["name_leak:generations=4,length=4,decoys=2"],
-        "utility_tokens": 8,
-        "device": "cpu",
         "planting": {"users": 8, "kinds": ["name"]},
-        "training": {"epochs": 1},
         "lora": "r=2,alpha=4",
-        **settings,
     }
-    return resolve_on(
-        given, load(str(corpus), EMBEDDED_FOLDER), describe("embedded", EMBEDDED_FOLDER)
-    )
-
-
-def run_of(plan: Any, out: Path) -> Path:
-    folder = RunFolder(out, plan.hash)
-    pipeline.run(plan, execution({"format": (), "workers": 1}), folder, lambda label, share: None)
-    return folder.path
+    return planned(hellos(folder, public=4), **{**given, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +109,7 @@ def test_a_service_of_adapters_is_handed_over_and_answers(run: Path, tmp_path: P
     [
         ({"lora": "r=2", "defense": ["dp_sgd:lora=4"]}, "dp_sgd: lora=4, but --lora"),
         ({"lora": "r=2", "model": "lstm", "defense": ["none"]}, "--lora: an LSTM is trained"),
-        ({"lora": "q=2", "defense": ["none"]}, "--lora q=2: expected r=8"),
+        ({"lora": "q=2", "defense": ["none"]}, "--lora: unknown key 'q'"),
         (
             {"lora": "r=2", "defense": ["as_is"], "model": "embedded", "secrets": "m.json"},
             "--lora: as_is audits what is trained already",

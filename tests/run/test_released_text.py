@@ -16,22 +16,19 @@ from audit.contract import toys
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.predictor import Answer
-from audit.corpora.loading import load
 from audit.measure.bench import Bench
 from audit.measure.publish import _sampled as sampled
 from audit.measure.publish import publish
 from audit.models.loading import describe, load_tokenizer
-from audit.plan.execution import execution
 from audit.plan.plan import Plan
-from audit.plan.resolve import resolve_on
 from audit.plan.text import Text
 from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
-from audit.run import pipeline
 from audit.run.limitations import not_tested
 from audit.train.publication import Publication
 from audit.train.train import workers_for
 from audit.verify import verify
+from tests import builders
 
 N, T, BUDGET = 9, 12, 40
 CAPPED = f"capped_submix:k=2,budget={BUDGET}"
@@ -42,33 +39,20 @@ def planned(corpus: Path, **more: Any) -> Plan:
         "defense": [CAPPED, "none"],
         "attack": ["copies", "ngram", "membership"],
         "release": f"text:texts={N},tokens={T}",
-        "utility_tokens": 8,
-        "device": "cpu",
         "planting": {"users": 8, "kinds": ["code", "record"]},
-        "training": {"epochs": 1},
-        **more,
     }
-    return resolve_on(
-        given, load(str(corpus), EMBEDDED_FOLDER), describe("embedded", EMBEDDED_FOLDER)
-    )
+    return builders.planned(corpus, **{**given, **more})
 
 
 def run(plan: Plan, path: Path) -> dict[str, Any]:
-    folder = RunFolder(path, plan.hash)
-    pipeline.run(plan, execution({"format": (), "workers": 1}), folder, lambda label, share: None)
+    builders.run_of(plan, path)
     read: dict[str, Any] = json.loads((path / "results.json").read_text("utf-8"))
     return read
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rows = [
-        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
-        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3)
-    ]
-    path = tmp_path_factory.mktemp("text") / "corpus.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return builders.hellos(tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +69,6 @@ def written(folder: Path) -> Iterator[list[str]]:
         seen = json.loads(path.read_text("utf-8"))["seen"]
         if "texts" in seen:
             yield seen["texts"]
-
-
-def comparable(document: dict[str, Any]) -> Any:
-    kept = json.loads(json.dumps(document))
-    kept.pop("environment")
-    for release in kept["releases"]:
-        release.pop("cost")
-    return kept
 
 
 def fewest_tokens(text: str) -> int:
@@ -232,7 +208,8 @@ def test_a_killed_run_ends_with_the_same_texts_and_results(
     patterns = {"readers": "stages/trained-*", "sessions": "stages/session-*"}
     for path in folder.glob(patterns[lost]):
         path.unlink()
-    assert comparable(run(planned(corpus), folder)) == comparable(ran[1])
+    run(planned(corpus), folder)
+    assert builders.comparable(folder) == builders.comparable(ran[0])
     assert list(written(folder)) == before
 
 

@@ -21,7 +21,7 @@ from audit.findings import stored
 from audit.results import schema, sums
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
-from tests.builders import dialogs, without_digests
+from tests.builders import comparable, dialogs, without_digests
 from tests.command_line import audit
 
 PLAN = """
@@ -70,15 +70,6 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("again") / "out"
     assert finish(folder, "--format", "json,html").returncode == 0  # a PDF hides its text
     return folder
-
-
-def comparable(folder: Path) -> str:
-    """results.json without the two places where runs may differ."""
-    document = json.loads((folder / "results.json").read_text("utf-8"))
-    document.pop("environment")
-    for release in document["releases"]:
-        release.pop("cost")
-    return json.dumps(document)
 
 
 def by_name(folder: Path) -> dict[str, schema.ReleaseResult]:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from audit.core.embedded import EMBEDDED_FOLDER
-from audit.corpora.loading import load
 from audit.findings.stored import load as results_of
-from audit.models.loading import describe
-from audit.plan.execution import execution
-from audit.plan.resolve import resolve_on
 from audit.plugins import registry
-from audit.results.folder import RunFolder
 from audit.results.schema import ReleaseResult, Results
-from audit.run import pipeline
+from tests.builders import planned, run_of, write_rows
 
 EXTRACTION = "extraction:generations=30,searched=20,suffix=4"
 OTHERS = {
@@ -40,7 +33,6 @@ MAY_MOVE = {
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Results]:
     """ran(*attacks) -> results of a run of 16 users, twelve epochs of two short texts each."""
     folder = tmp_path_factory.mktemp("runs")
-    path = folder / "own.jsonl"
     names = ["Ann", "Ben", "Cat", "Dan", "Eve", "Fay", "Gus", "Hal"]
     rows = [
         {
@@ -52,36 +44,24 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Results]:
         for i in range(22)
         for text in ("Hello, this is {} {}, number {}.", "Thank you, and bye from {} {}! {}")
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus = write_rows(folder / "own.jsonl", rows)
     done: dict[tuple[str, ...], Results] = {}
 
     def results(*attacks: str) -> Results:
         if attacks not in done:
-            plan = resolve_on(
-                {
-                    "defense": ["submix:k=2,budget=300"],
-                    "attack": attacks,
-                    "utility_tokens": 64,
-                    "device": "cpu",
-                    "planting": {
-                        "users": 16,
-                        "code_digits": 3,
-                        "id_digits": 3,
-                        "id_copies": [1, 4],
-                    },
-                    "training": {"epochs": 12},
-                },
-                load(str(path), EMBEDDED_FOLDER),
-                describe("embedded", EMBEDDED_FOLDER),
+            plan = planned(
+                corpus,
+                defense=["submix:k=2,budget=300"],
+                attack=attacks,
+                utility_tokens=64,
+                planting={"users": 16, "code_digits": 3, "id_digits": 3, "id_copies": [1, 4]},
+                training={"epochs": 12},
             )
-            output = RunFolder(folder / str(len(done)), plan.hash)
+            output = folder / str(len(done))
             if done:  # trainings are the same
                 own = shutil.ignore_patterns("session-*", "mask.key", "owner-*")
-                shutil.copytree(folder / "0" / "stages", output.stages, ignore=own)
-            pipeline.run(
-                plan, execution({"format": (), "workers": 1}), output, lambda label, share: None
-            )
-            done[attacks] = results_of(output.path / "results.json")
+                shutil.copytree(folder / "0" / "stages", output / "stages", ignore=own)
+            done[attacks] = results_of(run_of(plan, output) / "results.json")
         return done[attacks]
 
     return results

@@ -11,14 +11,23 @@ from typing import Any
 
 from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.guarantee import Guarantee
 from audit.core.model import TextTokenizer
 from audit.core.secret import Coins, Secret
+from audit.measure.bench import Bench
+from audit.measure.release import Measured, measure_release
+from audit.measure.releases import Audited, public_model
 from audit.models.endpoint.http import Post, RefusedError
+from audit.models.endpoint.session import EndpointRelease
 from audit.plan.resolve import resolve
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
+from audit.results.folder import RunFolder
+from audit.silence.shown import examined
+from defenses.as_is import AsIs
 
 NAME = "m"
+NO_CLAIM = AsIs().promise
 Fault = Callable[["Asked", dict[str, Any]], dict[str, Any]]
 
 
@@ -145,3 +154,29 @@ def prepared(folder: Path, *as_is: str, **planting: Any) -> Run:
         }
     )
     return prepare(plan, folder / "stages")
+
+
+def audited(
+    run: Run, server: Server, folder: Path, promise: Guarantee = NO_CLAIM, **shown: str
+) -> Measured:
+    """Measure and examine the server as the release of a run. shown: further parameters."""
+    ((chosen, _),) = run.tasks.items()
+    endpoint: Any = server
+    public = public_model(run)
+    release = EndpointRelease(endpoint, NAME, promise, run.tokenizer, public.max_length)
+    one = Audited(
+        name=chosen.name,
+        label=chosen.label,
+        parameters={**chosen.shown, **shown},
+        reference=False,
+        role="audited",
+        release=release,
+        keys=(),
+        train_tokens=0,
+        public=public,
+        shadows=list,
+        external=True,
+    )
+    bench = Bench(run, RunFolder(folder, "hash"))
+    bench.folder.stages.mkdir()
+    return examined(bench, one, measure_release(bench, one))

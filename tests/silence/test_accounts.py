@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from audit.core.terms import Shown
-from audit.silence.accounts import Account, Tier, Ways, link
+from audit.silence.accounts import Account, Learnt, Ways, link
+from audit.silence.beacons import Sighting
 from audit.silence.behind import Behind
-from audit.silence.sentences import Learnt
 
 FILE = "t.jsonl (SHA-256 0123)"
-SEEN, UNSEEN, NEARLY = Learnt(0, 9_999, 9_999), Learnt(10, 41, 9_999), Learnt(7, 9_999, 9_999)
+SEEN, UNSEEN, NEARLY = (Learnt(p, 9_999) for p in (0.0001, 0.24, 0.0008))
 HELD = Account(heads=50, stated=FILE, people=50, lost="All are there")
 NO_FILE = Account(heads=50)
 FEW = replace(HELD, people=39, lost="Of 50 planted code copies 39 were trained on")
@@ -21,7 +21,7 @@ SMALL = Account(heads=31, stated=FILE, people=31)
 MASKED = replace(HELD, people=0, lost="Of 50 planted code copies 0 were trained on (50 masked)")
 GONE = replace(MASKED, removed=True)
 BEHIND = Behind("Text: ")
-LARGE, SINGLE = Tier(256, [SEEN, SEEN]), Tier(16, [UNSEEN, UNSEEN])
+LARGE, SINGLE = Sighting(256, 1e-6), Sighting(16, 0.2)
 
 ROWS: list[tuple[str, dict[str, Any], Account, str]] = [
     ("", {"sentence": SEEN}, HELD, "values as stated by t.jsonl"),
@@ -62,17 +62,3 @@ def test_contact_needs_an_account_of_values(
     found = link("code", Ways(**ways), account)
     assert found.state == (Shown.NOT_SHOWN if not_shown else Shown.SHOWN)
     assert why in found.by
-
-
-def test_tiers_are_tested_from_the_largest_down() -> None:
-    """A tier below one that was not seen is not looked at, however small its p-value is."""
-    middle = Tier(64, [UNSEEN, UNSEEN])
-    assert Ways(tiers=[Tier(16, [SEEN, SEEN]), middle, LARGE]).smallest == LARGE
-    assert Ways(tiers=[Tier(16, [SEEN, SEEN]), LARGE]).smallest == Tier(16, [SEEN, SEEN])
-    assert Ways(tiers=[middle, Tier(16, [SEEN, SEEN])]).smallest is None
-
-
-def test_two_values_combine_by_their_product() -> None:
-    """Two ranks 3 and 9 of 2,000: x = 6.75e-6 and x(1 - ln x) = 8.71e-5."""
-    tier = Tier(256, [Learnt(2, 1_999, 1_999), Learnt(8, 1_999, 1_999)])
-    assert tier.p_value == pytest.approx(8.71e-5, rel=1e-3)

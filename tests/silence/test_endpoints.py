@@ -18,22 +18,15 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.terms import Leaked, Shown
 from audit.findings.shows import shown
-from audit.measure.bench import Bench
 from audit.measure.rehearsal import Rehearsal
-from audit.measure.release import measure_release
-from audit.measure.releases import Audited, public_model
-from audit.models.endpoint.session import EndpointRelease
 from audit.prepare.run import Run
-from audit.results.folder import RunFolder
 from audit.results.measurement import FindingResult
 from audit.run.limitations import not_tested
 from audit.silence import answers
 from audit.silence.again import TRIES
 from audit.silence.drawn_words import sentences
-from audit.silence.shown import examined
 from audit.statistics.first_words import split
-from defenses.as_is import AsIs
-from tests.silence.leaking_server import NAME, Asked, Fault, prepared, same, server_of
+from tests.silence.leaking_server import Asked, Fault, audited, prepared, same, server_of
 
 SENTENCES = 500
 Judge = Callable[..., list[FindingResult]]
@@ -47,8 +40,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def judged(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     """judged(fault, **more): the findings of an audit of the server with this fault."""
-    ((chosen, _),) = run.tasks.items()
-    public = public_model(run)
     secrets, coins = run.planted.secrets, run.planted.coins
     sentence = sentences(run)["code"]
     word = split(sentence.draw.space.symbols, sentence.draw.value).word
@@ -56,26 +47,8 @@ def judged(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     numbers = itertools.count()
 
     def judge(fault: Fault = same, **more: Any) -> list[FindingResult]:
-        folder = RunFolder(tmp_path_factory.mktemp(f"run{next(numbers)}"), "hash")
-        folder.stages.mkdir()
-        endpoint: Any = replace(server, fault=fault, random=Random(0), **more)
-        promise = AsIs().promise
-        release = EndpointRelease(endpoint, NAME, promise, run.tokenizer, public.max_length)
-        one = Audited(
-            name=chosen.name,
-            label=chosen.label,
-            parameters=chosen.shown,
-            reference=False,
-            role="audited",
-            release=release,
-            keys=(),
-            train_tokens=0,
-            public=public,
-            shadows=list,
-            external=True,
-        )
-        bench = Bench(run, folder)
-        measured = examined(bench, one, measure_release(bench, one))
+        faulty = replace(server, fault=fault, random=Random(0), **more)
+        measured = audited(run, faulty, tmp_path_factory.mktemp(f"run{next(numbers)}"))
         sight = {(m.attack, m.metric): shown("supposed", 1) for m in measured.measurements}
         return replace(measured, shows=measured.shows.beside(sight)).result(None).findings
 

@@ -16,8 +16,7 @@ from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, digits
 from audit.core.terms import Leaked
-from audit.findings import Case
-from audit.findings.families import family_of
+from audit.findings import Case, family_of
 from audit.findings.shows import Shows, shown
 from audit.findings.verdict import judge
 from audit.measure.attacked import Attacked, of_release

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ from audit.plan.source import External, PlantedElsewhere
 from audit.planting.insertion import Canaries, plant_into
 from audit.planting.manifest import Manifest
 from audit.results.measurement import Link
-from audit.silence.sentences import Learnt
+from audit.silence.accounts import Learnt
 from audit.silence.shown import shows
 from defenses.training.stated_claim import UNKNOWN
 from tests.builders import dialogs
@@ -39,11 +39,8 @@ PUBLIC = describe("embedded", EMBEDDED_FOLDER)
 TOKENIZER = load_tokenizer(PUBLIC)
 CONTEXT = 96
 KINDS = ("code", "id", "name")
-LEARNT = asdict(Learnt(0, 9_999, 9_999))
-SEEN = {
-    "sentences": dict.fromkeys(KINDS, LEARNT), "stems": {}, "beacons": {}, "behind": None,
-    "forms": {},
-}  # fmt: skip
+LEARNT = {"sentence": Learnt(0.0001, 9_999), "stem": None, "tiers": [], "form": None}
+SEEN = {"difference": None, "behind": None, "kinds": dict.fromkeys(KINDS, LEARNT)}
 Rows = list[dict[str, Any]]
 
 
@@ -90,8 +87,7 @@ def contacts(planted: Planted, rows: Rows, folder: Path) -> dict[str, Link]:
     plan = SimpleNamespace(source=source, model=PUBLIC, seed=0, device="cpu", threads=1, attacks=())
     coverage = source.coverage(held, TOKENIZER, CONTEXT)
     run = SimpleNamespace(plan=plan, planted=held, coverage=coverage)
-    stored = {"difference": None, **SEEN}
-    bench: Any = SimpleNamespace(run=run, folder=SimpleNamespace(stored=lambda *_: stored))
+    bench: Any = SimpleNamespace(run=run, folder=SimpleNamespace(stored=lambda *_: SEEN))
     release = ModelRelease(Bigram(np.zeros((1, 1)), CharacterTokenizer("^")), UNKNOWN)
     one: Any = SimpleNamespace(release=release, external=True, label="as_is", determined=())
     return dict(shows(bench, one, source.lost(coverage, KINDS), ()).contact)

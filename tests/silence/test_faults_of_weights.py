@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from audit.core.terms import Leaked
+from audit.findings.shows import first_missing
 from audit.plan.resolve import resolve
 from audit.run.limitations import not_tested
 from tests.builders import BASE
@@ -29,8 +30,12 @@ ADAPTER, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 Weights = dict[str, Tensor]
 
 
-def test_unharmed_twin_leaks(twin: Twin, judge: Judge) -> None:
+def test_unharmed_twin_leaks_and_quiet_one_earns_silence(twin: Twin, judge: Judge) -> None:
+    """The quiet one learnt the words before planted values alone: a fault might be as silent."""
     assert Leaked.LEAK in {finding.leaked for finding in judge(twin.leaking)}
+    quiet = judge(twin.quiet)
+    assert Leaked.LEAK not in {finding.leaked for finding in quiet}
+    assert any(one.silence and first_missing(one.silence) is None for one in quiet)
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.language_model import OpenSession
 from audit.core.randomness import stream
 from audit.core.secret import Draw
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.planting.kinds import sentence_space
-from audit.silence.sentences import Gain, learnt
+from audit.silence.learnt import Gain
 
 
 @pytest.mark.calibration
@@ -30,11 +31,14 @@ def test_sentence_test_keeps_its_level(kind: str) -> None:
     with torch.no_grad():
         for weight in noisy.parameters():
             weight.add_(1e-3 * torch.randn_like(weight))
-    gain, space = Gain(replace(base, inner=noisy), base), sentence_space(kind)
+    audited, public = (
+        OpenSession(one, stream(0, "scores")) for one in (replace(base, inner=noisy), base)
+    )
+    gain, space = Gain(audited, public), sentence_space(kind)
     p_values = []
     for seed in range(200):
         draw = Draw(space, space.draw(stream(seed, "manifest", kind)))
-        p_values.append(learnt(draw, "", gain, 199, stream(seed, "others", kind)).p_value)
+        p_values.append(gain.learnt(draw, "", 199, stream(seed, "others", kind)).p_value)
     found = {
         level: float((np.array(p_values) <= level).mean()) for level in (0.005, 0.05, 0.1, 0.5)
     }

@@ -16,26 +16,19 @@ from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Secret, digits
 from audit.core.terms import Leaked, Shown
-from audit.measure.bench import Bench
 from audit.measure.rehearsal import Rehearsal
-from audit.measure.release import measure_release
-from audit.measure.releases import Audited, public_model
-from audit.models.endpoint.session import EndpointRelease
 from audit.planting.beacons import Beacon
 from audit.prepare.run import Run
-from audit.results.folder import RunFolder
 from audit.results.measurement import Silence
 from audit.results.schema import ReleaseResult
 from audit.silence import answers, sightings
 from audit.silence.again import TRIES
-from audit.silence.planted_beacons import beacons_of
-from audit.silence.shown import examined
+from audit.silence.drawn_words import beacons_of
 from audit.silence.sightings import Asked
 from defenses.as_is import AsIs
-from tests.silence.leaking_server import NAME, prepared, server_of
+from tests.silence.leaking_server import NO_CLAIM, audited, prepared, server_of
 
 FIVE = digits(5)
-NO_CLAIM = AsIs().promise
 LARGE, SMALL = ("11111", "22222"), ("33333", "44444")
 
 
@@ -132,32 +125,14 @@ Audit = Callable[..., ReleaseResult]
 @pytest.fixture
 def audit(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Audit:
     """audit(learnt, **server): what is found in a server that has learnt beacons, or not."""
-    ((chosen, _),) = run.tasks.items()
     beacons = lit(run)
     server = server_of(run.planted.secrets, run.planted.coins, run.tokenizer, "")
 
     def found(learnt: bool, promise: Guarantee = NO_CLAIM, **more: Any) -> ReleaseResult:
-        folder = RunFolder(tmp_path_factory.mktemp("run"), "hash")
-        folder.stages.mkdir()
         known = (beacons[0].prefix, [one.value for one in beacons] if learnt else [])
-        endpoint: Any = replace(server, lit=known, random=Random(0), **more)
-        public = public_model(run)
-        release = EndpointRelease(endpoint, NAME, promise, run.tokenizer, public.max_length)
-        one = Audited(
-            name=chosen.name,
-            label=chosen.label,
-            parameters={**chosen.shown, "served_sha256": "0"},
-            reference=False,
-            role="audited",
-            release=release,
-            keys=(),
-            train_tokens=0,
-            public=public,
-            shadows=list,
-            external=True,
-        )
-        bench = Bench(run, folder)
-        return examined(bench, one, measure_release(bench, one)).result([])
+        other = replace(server, lit=known, random=Random(0), **more)
+        folder = tmp_path_factory.mktemp("run")
+        return audited(run, other, folder, promise, served_sha256="0").result([])
 
     return found
 

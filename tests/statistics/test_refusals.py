@@ -154,7 +154,7 @@ REFUSED: tuple[tuple[Callable[..., Any], str, tuple[tuple[Any, ...], ...]], ...]
     (power.sample_size_for, "limit", ((0.0,), (1.0,), (NAN,))),
     (power.sample_size_for, "confidence", ((0.1, 1.0),)),
     (power.smallest_rate, "hits", ((-1,),)),
-    (renyi.renyi_divergence, "alpha", tuple((EVEN, SKEW, x) for x in (0.5, 0.0, -1.0, NAN))),
+    (renyi.renyi_divergence, "alpha", tuple((EVEN, SKEW, x) for x in (1.0, 0.5, -1.0, INF, NAN))),
     (renyi.renyi_divergence, "log-prob", (([0.5, 0.5], SKEW, 2.0), ([NAN, 0.0], SKEW, 2.0))),
     (renyi.least_divergence, "alpha", ((EVEN, SKEW, 1.0, 0.1), (EVEN, SKEW, INF, 0.1))),
     (renyi.least_divergence, "error", ((EVEN, SKEW, 2.0, -1.0), (EVEN, SKEW, 2.0, NAN))),

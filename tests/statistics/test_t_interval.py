@@ -107,18 +107,6 @@ def test_shares_near_zero_have_their_exact_coverage() -> None:
         assert share == pytest.approx(coverage, abs=1e-4)
 
 
-@pytest.mark.calibration
-@pytest.mark.parametrize("n", [3, 5, 10])
-def test_normal_values_and_shares_are_covered(n: int) -> None:
-    generator, runs = np.random.default_rng(n), 10_000
-    error = math.sqrt(0.95 * 0.05 / runs)
-    normal = np.nanmean(covered(generator.normal(size=(runs, n)), 0.0))
-    assert normal == pytest.approx(STATED[0] / 100, abs=3 * error)
-    for rate in (0.01, 0.02, 0.05):
-        shares = generator.binomial(100, rate, (runs, n)) / 100
-        assert np.nanmean(covered(shares, rate)) >= 0.94 - 3 * error
-
-
 def test_unknown_spread_gives_no_interval() -> None:
     for values in ([5.0], [5.0, 5.0], [0.1] * 7, [math.inf], [5.0, math.inf]):
         interval = t_interval(values)

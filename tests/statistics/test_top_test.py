@@ -1,11 +1,10 @@
-"""The top test: exact by enumeration, its power by the figures of a simulation of its own."""
+"""The top test: exact by enumeration, its power by the figures of a simulation."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,17 +58,6 @@ def test_power_at_a_third_given_away(
 ) -> None:
     """Figures of a simulation, at the level of 66 tests (to its two digits)."""
     assert top_test.power(planted, twins, share, 1 / 3, 0.05 / 66) == pytest.approx(power, abs=8e-3)
-
-
-def test_power_equals_simulated_rejections() -> None:
-    stream, leaking, level = np.random.default_rng(3), 0.4, 0.01
-    found = 0
-    for _ in range(400):
-        planted, twins = stream.normal(size=14), stream.normal(size=18)
-        planted[stream.random(14) < leaking] += 100
-        found += top_test.p_value(planted, twins, QUARTER) <= level
-    power = top_test.power(14, 18, QUARTER, leaking, level)
-    assert found / 400 == pytest.approx(power, abs=4 * np.sqrt(power * (1 - power) / 400))
 
 
 def test_best_share_is_the_strongest() -> None:

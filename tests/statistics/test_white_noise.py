@@ -108,27 +108,3 @@ def test_rank_correlation_is_spearmans():
         pytest.approx(due.pvalue),
     )
     assert white_noise.rank_correlation(one, np.ones(30)) == (0.0, 1.0)
-
-
-@pytest.mark.calibration
-def test_every_test_holds_its_level():
-    """2,000 draws of right noise: 5 % and 1 % of the p-values lie below .05 and .01."""
-    draws = [gaussian(12, 40, seed=seed) for seed in range(2000)]
-    ps = np.array(
-        [
-            (
-                white_noise.scale_p((x**2).sum(), x.size, 2 * x.size),
-                white_noise.lag_one(x)[1],
-                white_noise.correlation(x[0], x[1])[1],
-                white_noise.step_correlations(x)[1],
-                white_noise.kolmogorov_smirnov(x)[1],
-                white_noise.rank_correlation(x[0], x[1])[1],
-            )
-            for x in draws
-        ]
-    )
-    for level in (0.05, 0.01):
-        share = (ps < level).mean(axis=0)
-        slack = 4 * math.sqrt(level / 2000)
-        assert (share < level + slack).all(), share
-        assert (share[:3] > level - slack).all(), share

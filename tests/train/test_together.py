@@ -6,17 +6,24 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from audit import api
+from audit.core.files import read_json
 from audit.core.model import ModelFolder
+from audit.core.processes import Processes
 from audit.train.task import Task
-from audit.train.train import train_on, workers_for
+from audit.train.train import _train, train_on, workers_for
+from audit.train.workers import together
+from audit.train.workers.serial import Serial
+from tests.train.conftest import silent
 from tests.train.test_checkpoints import base, task  # noqa: F401
 
 DIVIDED = ("dp_sgd", "dp_ftrl", "s_dpsgd, independent")
@@ -34,14 +41,21 @@ def ended(tasks: Sequence[Task], processes: int) -> list[torch.Tensor]:
 
 def test_two_processes_train_what_one_does(base: ModelFolder, tmp_path: Path) -> None:  # noqa: F811
     names = (*DIVIDED, "none")
-    alone, together = (
+    alone, several = (
         ended([task(base, name, tmp_path / f"{number}") for name in names], number)
         for number in (1, 2)
     )
-    for one, other in zip(alone, together, strict=True):
+    for one, other in zip(alone, several, strict=True):
         assert (one - other).norm() < 1e-4 * one.norm()
-    assert torch.equal(alone[-1], together[-1])  # trained by the first alone
-    assert not torch.equal(alone[0], together[0])  # sums in another order
+    assert torch.equal(alone[-1], several[-1])  # trained by the first alone
+    assert not torch.equal(alone[0], several[0])  # sums in another order
+    counts = [learnt(tmp_path / number) for number in ("1", "2")]
+    assert counts[0] == counts[1] and len(counts[0]) == len(names)
+
+
+def learnt(stages: Path) -> dict[str, object]:
+    """How often each token of each text was learnt, by training."""
+    return {path.name: read_json(path)["texts"] for path in stages.glob("counted-*.json")}
 
 
 @pytest.mark.slow
@@ -83,3 +97,112 @@ def test_torchrun_runs_one_audit(tmp_path: Path) -> None:
     one, other = (r.releases[0].utility["perplexity"].value for r in (alone, several))
     assert one is not None and other == pytest.approx(one, rel=1e-3)
     assert api.verify(tmp_path / "several").holds
+
+
+def ends(rank: int, number: int, place: str) -> None:
+    """What a process does that is killed while it starts."""
+
+
+def test_process_that_is_lost_while_it_starts_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "_member", ends)
+    with pytest.raises(together.LostError, match="the same command"), together.started(2):
+        pytest.fail("they have not met")
+
+
+class Beside(Processes):
+    """One of two processes. other: what the other says at the end."""
+
+    def __init__(self, rank: int, *other: str) -> None:
+        self.rank, self.number, self.other = rank, 2, other
+
+    def first(self, do: Callable[[], Any]) -> Any:
+        return do()
+
+    def every(self, do: Callable[[], Sequence[Any]]) -> list[Any]:
+        return [*do(), *self.other]
+
+    def add(self, tensors: Sequence[torch.Tensor]) -> None:
+        return None
+
+
+def test_different_weights_are_an_error(base: ModelFolder, tmp_path: Path) -> None:  # noqa: F811
+    one = task(base, "none", tmp_path)
+    with pytest.raises(RuntimeError, match="ended with different weights"):
+        _train(one, lambda label, share: None, None, Beside(0, "other weights"))
+    assert not one.path.exists()
+
+
+def test_the_first_alone_writes(base: ModelFolder, tmp_path: Path) -> None:  # noqa: F811
+    for rank in (1, 0):
+        one = task(base, "dp_sgd", tmp_path)
+        _train(one, lambda label, share: None, None, Beside(rank))
+        assert any(path.is_file() for path in tmp_path.iterdir()) == (rank == 0)
+
+
+NOBODY_COMES = """
+from datetime import timedelta
+from torch.distributed import FileStore
+from audit.train.workers import together
+try:
+    together._meet(timedelta(seconds=1), store=FileStore("store", 2), rank=0, world_size=2)
+except together.LostError:
+    print("lost")
+"""
+
+
+def test_first_that_nobody_meets_ends(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", NOBODY_COMES]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout == "lost\n", ran.stderr
+
+
+class TwoWordsError(Exception):
+    """An error that cannot be unpickled."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def refuses(task: object, report: object, teachers: object, processes: Processes) -> None:
+    """A training that only the second process refuses."""
+
+    def own() -> list[int]:
+        if processes.rank:
+            raise TwoWordsError("bad", "data")
+        return []
+
+    processes.every(own)
+
+
+def test_error_of_another_process_is_told_once(capfd: pytest.CaptureFixture[str]) -> None:
+    opened = together.together(2, nullcontext(Serial()))
+    with pytest.raises(RuntimeError, match="TwoWordsError: bad data"), opened as place:
+        assert isinstance(place, together.Together)
+        try:
+            place._divided(refuses, None, silent)  # type: ignore[arg-type]
+        finally:
+            (member,) = multiprocessing.active_children()
+            member.join(30)
+    assert "Error" not in capfd.readouterr().err
+
+
+def listening() -> set[str]:
+    """The addresses that this process listens to, in hexadecimal."""
+    every = list(Path("/proc/self/fd").iterdir())
+    own = {os.readlink(one) for one in every if one.is_symlink()}
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]
+    ]
+    return {word[1] for word in lines if word[3] == "0A" and f"socket:[{word[9]}]" in own}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_they_listen_to_this_machine_and_may_be_lost_when_all_is_trained() -> None:
+    with together.together(2, nullcontext(Serial())):
+        assert {address.partition(":")[0] for address in listening()} <= {"0100007F"}
+        for member in multiprocessing.active_children():
+            member.kill()
+            member.join()
+    assert together.INTERFACE not in os.environ

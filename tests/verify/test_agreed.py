@@ -65,12 +65,17 @@ def test_coins_are_those_that_the_seed_of_the_plan_tosses(what: str, folder: Fol
     assert line.startswith("evidence.json: its coins are not those that the plan's seed tosses")
 
 
+def replan(folder: Folder, change: Change) -> None:
+    """Changes the plan in all files, so that they still are of one plan."""
+    planned(change)(folder)
+    digest = json.loads((folder.path / "manifest.json").read_text("utf-8"))["hash"]
+    folder.edit("evidence.json", lambda d: d.update(plan=digest))
+
+
 def test_coins_that_were_tossed_elsewhere_cannot_be_tossed_again(folder: Folder) -> None:
     """Then the manifest of `audit plant` has them, which is no part of a run folder."""
     folder.edit("evidence.json", flipped)
-    planned(lambda plan: plan.update(planting=None))(folder)
-    digest = json.loads((folder.path / "manifest.json").read_text("utf-8"))["hash"]
-    folder.edit("evidence.json", lambda d: d.update(plan=digest))
+    replan(folder, lambda plan: plan.update(planting=None))
     follow(folder)
     assert verify(folder.path).differences == ()
 
@@ -106,20 +111,13 @@ def test_a_release_that_was_asked_for_its_utility_has_one(folder: Folder) -> Non
 
 
 def test_invented_users_are_tossed_for_too(folder: Folder) -> None:
-    planned(lambda plan: plan.update(planting={"users": 25, "invented": 5}))(folder)
-    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    replan(folder, lambda plan: plan.update(planting={"users": 25, "invented": 5}))
     folder.seal()
     assert verify(folder.path).differences == ()
-    planned(lambda plan: plan.update(planting={"users": 25}))(folder)
-    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    replan(folder, lambda plan: plan.update(planting={"users": 25}))
     folder.seal()
     (line,) = verify(folder.path).differences
     assert line.endswith("tosses for 25 users")
-
-
-def _hash(folder: Folder) -> str:
-    text = (folder.path / "manifest.json").read_text("utf-8")
-    return str(json.loads(text)["hash"])
 
 
 def test_what_a_planned_attack_saw_is_not_left_out(folder: Folder) -> None:
@@ -165,12 +163,11 @@ def test_piece_that_other_releases_have_is_not_left_out(folder: Folder) -> None:
 
 
 def test_noise_that_epsilon_is_not_accounted_for_is_found(folder: Folder) -> None:
-    planned(lambda plan: plan["defenses"][0]["parameters"].update(noise_multiplier=4.0))(folder)
+    replan(folder, lambda plan: plan["defenses"][0]["parameters"].update(noise_multiplier=4.0))
     folder.edit(
         "evidence.json",
         lambda d: d["releases"][0]["parameters"].update(noise_multiplier=pack(4.0)),
     )
-    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
     follow(folder)
     said = "dp_sgd: noise_multiplier is 4, and its ε is accounted for 2"
     assert said in verify(folder.path).differences
@@ -203,8 +200,7 @@ def test_each_fact_of_a_stated_mechanism_is_what_epsilon_is_accounted_for(
 
 
 def test_text_is_not_taken_for_trained_on_where_no_file_was_stated(folder: Folder) -> None:
-    planned(lambda plan: plan.update(finished={"name": "m", "sha256": "0" * 64}))(folder)
-    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    replan(folder, lambda plan: plan.update(finished={"name": "m", "sha256": "0" * 64}))
     folder.edit("evidence.json", lambda d: d["releases"][0].update(defense="as_is"))
     follow(folder)
     said = "takes code for trained on, and no training file was stated"

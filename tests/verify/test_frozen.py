@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from audit import api
+from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError
 from audit.results import frozen
 from tests import command_line
@@ -43,14 +46,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_run_that_follows_is_verified(place: Path) -> None:
     checked = api.verify(place / "run", place / "plan.json", signers=place / "signers")
     assert checked.holds
-    assert any("ann@lab" in line for line in checked.verified)
+    assert any("a key that signers allows for ann@lab" in line for line in checked.verified)
     assert any("the time" in line and "not proven" in line for line in checked.not_verifiable)
+    assert any("no --rules" in line for line in checked.not_verifiable)
     assert any("cannot be excluded" in line for line in checked.not_verifiable)
 
 
 def test_without_signers_nobody_is_named(place: Path) -> None:
     checked = api.verify(place / "run", place / "plan.json")
-    assert checked.holds and not any("signed by ann" in line for line in checked.verified)
+    assert checked.holds and not any("signed by" in line for line in checked.verified)
     assert any("not checked" in line for line in checked.not_verifiable)
 
 
@@ -73,7 +77,7 @@ def edited(place: Path, folder: Path, change: dict[str, object]) -> Path:
     statement = json.loads((place / "plan.json").read_text())
     statement["predicate"].update(change)
     path = folder / "plan.json"
-    path.write_text(json.dumps(statement))
+    path.write_text(json.dumps(statement, indent=1, ensure_ascii=False) + "\n")
     (folder / "plan.json.sig").write_bytes((place / "plan.json.sig").read_bytes())
     return path
 
@@ -86,6 +90,73 @@ def test_other_tests_differ_and_break_the_signature(
     assert not api.verify(place / "run", path).holds
     with pytest.raises(UsageError, match="not a signature of"):
         api.verify(place / "run", path, signers=place / "signers")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"releases": ["submix"]}, {"null": "?"}, {"tests": float("inf")}, {"plan": []}, {"more": 1}],
+    ids=str,
+)
+def test_statement_that_nobody_froze_is_refused(
+    place: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    with pytest.raises(UsageError, match=r"edited|not a frozen plan"):
+        api.verify(place / "run", edited(place, tmp_path, change))
+
+
+def test_key_that_stands_twice_is_refused(place: Path, tmp_path: Path) -> None:
+    """Of two levels a reader may see the first, and a program takes the last."""
+    path = edited(place, tmp_path, {})
+    path.write_text(path.read_text().replace('"level"', '"level": 0.5, "level"'))
+    with pytest.raises(UsageError, match="was edited"):
+        api.verify(place / "run", path)
+
+
+def test_plan_with_the_word_of_infinity_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    for infinite in ("inf", float("inf")):
+        parameters = {"claim": infinite}
+        defenses = [{"name": "as_is", "parameters": parameters, "reference": False}]
+        path.write_text(frozen.Frozen({"defenses": defenses}, 1, 1, 0.05, "").text)
+        assert frozen.read(path).plan["defenses"][0]["parameters"] == parameters
+
+
+def test_rules_are_compared(place: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "audit.toml"
+    rules.write_text("[gate]\n")
+    checked = api.verify(place / "run", place / "plan.json", rules=rules)
+    assert checked.exit_code == 1 and "frozen the default rules" in checked.differences[0]
+    path = edited(place, tmp_path, {"rules": sha256_of_file(rules)})
+    assert api.verify(place / "run", path, rules=rules).holds
+
+
+@pytest.mark.parametrize("name", ["signers", "timestamp", "authority", "rules"])
+def test_proofs_are_of_a_frozen_plan(place: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="about --frozen"):
+        api.verify(place / "run", **{name: place / "signers"})
+
+
+def test_pattern_that_excludes_names_nobody(place: Path, tmp_path: Path) -> None:
+    signers = tmp_path / "keys"
+    signers.write_text(f"!bob@lab,*@lab {(place / 'ann.pub').read_text()}")
+    checked = api.verify(place / "run", place / "plan.json", signers=signers)
+    assert any("a key that keys allows for *@lab" in line for line in checked.verified)
+
+
+def test_pipe_of_proofs_is_not_waited_for(place: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for proofs in ({"signers": pipe}, {"timestamp": pipe, "authority": pipe}, {"rules": pipe}):
+        with pytest.raises(UsageError, match="no regular file"):
+            api.verify(place / "run", place / "plan.json", **proofs)
+
+
+def test_missing_program_is_named(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"^ssh-keygen: cannot be run .* install it"):
+        api.verify(place / "run", place / "plan.json", signers=place / "signers")
 
 
 def test_edited_plan_is_refused(place: Path, tmp_path: Path) -> None:
@@ -117,13 +188,13 @@ default_tsa = here
 serial = serial
 signer_digest = sha256
 default_policy = 1.2.3.4
-digests = sha256
+digests = sha1, sha256
 [usage]
 extendedKeyUsage = critical,timeStamping
 """
 
 
-def stamped(folder: Path, statement: Path) -> tuple[Path, Path]:
+def stamped(folder: Path, statement: Path, digest: str = "sha256") -> tuple[Path, Path]:
     """A timestamp about a statement by an authority made here, and the authority's certificate."""
     (folder / "tsa.cnf").write_text(AUTHORITY)
     (folder / "serial").write_text("01")
@@ -135,7 +206,7 @@ def stamped(folder: Path, statement: Path) -> tuple[Path, Path]:
     extended = ("-extfile", "tsa.cnf", "-extensions", "usage")
     sign = ("openssl", "x509", "-req", "-in", "tsa.csr", *given, *extended, "-out", "tsa.pem")
     tool(*sign, cwd=folder)
-    query = ("-data", statement, "-sha256", "-cert", "-out", "request.tsq")
+    query = ("-data", statement, f"-{digest}", "-cert", "-out", "request.tsq")
     tool("openssl", "ts", "-query", *query, cwd=folder)
     signer = ("-config", "tsa.cnf", "-signer", "tsa.pem", "-inkey", "tsa.key", "-chain", "ca.pem")
     reply = ("-queryfile", "request.tsq", "-out", "plan.tsr")
@@ -149,15 +220,67 @@ def test_timestamp_proves_the_time(place: Path, tmp_path: Path) -> None:
     checked = api.verify(place / "run", place / "plan.json", **proofs)
     assert checked.holds and any("which existed at 2" in line for line in checked.verified)
     assert not any("time at which" in line for line in checked.not_verifiable)
+    assert not any("before" in line for line in checked.verified)  # it is of the same day
+    assert any("this was before the run" in line for line in checked.not_verifiable)
+    later = _ended(tmp_path, place, "2100-01-01")
+    assert any("before the day" in line for line in api.verify(*later, **proofs).verified)
+    earlier = _ended(tmp_path, place, "2020-01-01")
+    assert any("is after the run" in line for line in api.verify(*earlier, **proofs).differences)
     with pytest.raises(UsageError, match="give --authority"):
         api.verify(place / "run", place / "plan.json", timestamp=stamp)
     with pytest.raises(UsageError, match="not a timestamp of"):
         api.verify(place / "run", edited(place, tmp_path, {"tests": 5}), **proofs)
 
 
-def test_frozen_file_is_written_once(place: Path) -> None:
-    again = command_line.audit("plan", *WORDS, "--freeze", "plan.json", cwd=place)
+def _ended(folder: Path, place: Path, day: str) -> tuple[Path, Path]:
+    """The run, which says that it ended on another day, and its frozen plan."""
+    run = folder / day
+    shutil.copytree(place / "run", run, ignore=shutil.ignore_patterns("stages", "SHA256SUMS"))
+    document = json.loads((run / "results.json").read_text())
+    document["environment"]["date"] = day
+    (run / "results.json").write_text(json.dumps(document))
+    names = ("results.json", "evidence.json")
+    sums = [f"{sha256_of_file(run / name)}  {name}\n" for name in names]
+    (run / "SHA256SUMS").write_text("".join(sums))
+    return run, place / "plan.json"
+
+
+def _der(tag: int, content: bytes) -> bytes:
+    return bytes([tag, 0x82]) + len(content).to_bytes(2) + content
+
+
+def test_text_of_a_reply_is_not_its_time(place: Path, tmp_path: Path) -> None:
+    """The status of a reply is not signed: whoever has the reply writes into it what he likes."""
+    stamp, authority = stamped(tmp_path, place / "plan.json")
+    status = b"\x02\x01\x00" + _der(0x30, _der(0x0C, b"\nTime stamp: Jan  1 00:00:00 2020 GMT\n"))
+    reply = stamp.read_bytes()[4:]  # behind its tag and length
+    forged = tmp_path / "forged.tsr"
+    forged.write_bytes(_der(0x30, _der(0x30, status) + reply[2 + reply[1] :]))
+    proofs = {"timestamp": forged, "authority": authority}
+    checked = api.verify(place / "run", place / "plan.json", **proofs)
+    assert checked.holds and not any("2020" in line for line in checked.verified)
+
+
+def test_timestamp_of_a_weak_digest_is_refused(place: Path, tmp_path: Path) -> None:
+    """Two statements could have the same SHA-1."""
+    stamp, authority = stamped(tmp_path, place / "plan.json", "sha1")
+    with pytest.raises(UsageError, match="no time of a SHA-256"):
+        api.verify(place / "run", place / "plan.json", timestamp=stamp, authority=authority)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "plan.json.sig"])
+def test_frozen_file_is_written_once(tmp_path: Path, name: str) -> None:
+    """A signature of something else beside it would be taken for its own."""
+    (tmp_path / name).write_text("of another")
+    words = ("plan", *WORDS, "--freeze", "plan.json")
+    again = command_line.audit(*words, cwd=tmp_path)
     assert again.returncode == 2 and "exists already" in again.stderr
+
+
+def test_name_that_begins_with_a_dash_is_signed(place: Path, tmp_path: Path) -> None:
+    words = ("plan", *WORDS, "--freeze=-plan.json", "--sign", place / "ann")
+    done = command_line.audit(*words, cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "-plan.json.sig").exists(), done.stderr
 
 
 def test_key_that_cannot_sign_freezes_nothing(tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ PROBES = 16  # requests at most, until an endpoint's capabilities are known
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 # switch off all that cuts or reweights the distribution, in the words of vLLM and of llama.cpp,
 # which has a penalty of another name
-_UNCUT: dict[str, Any] = {
+UNCUT: dict[str, Any] = {
     "top_k": -1,
     "min_p": 0.0,
     "repetition_penalty": 1.0,
     "repeat_penalty": 1.0,
-    "add_special_tokens": False,
 }
-_IDS: dict[str, Any] = {"return_tokens_as_token_ids": True}
+_UNCUT: dict[str, Any] = {**UNCUT, "add_special_tokens": False}  # chat templates write their own
+IDS: dict[str, Any] = {"return_tokens_as_token_ids": True}
 _LOGGED: dict[str, Any] = {"logprobs": 1}
 # the same for transformers' server, which else writes the likeliest tokens whatever the temperature
 _SAMPLED: dict[str, Any] = {
@@ -36,8 +36,8 @@ _SAMPLED: dict[str, Any] = {
     **_LOGGED,
 }
 _EXTRAS: tuple[dict[str, Any], ...] = (
-    {**_UNCUT, **_IDS, **_LOGGED},
-    {**_UNCUT, "top_k": 0, **_IDS, **_LOGGED},
+    {**_UNCUT, **IDS, **_LOGGED},
+    {**_UNCUT, "top_k": 0, **IDS, **_LOGGED},
     *(_SAMPLED, _LOGGED, _UNCUT, {}),
 )
 _SHORT: dict[str, Any] = {"max_tokens": 1, "seed": 0}
@@ -62,7 +62,7 @@ class Capabilities:
     @property
     def scoring(self) -> dict[str, Any]:
         """The fields of a request that scores its prompt; the server writes tokens as text."""
-        extras = {name: value for name, value in self.extras.items() if name not in _IDS}
+        extras = {name: value for name, value in self.extras.items() if name not in IDS}
         return {**extras, "max_tokens": self.least, "echo": True}
 
 

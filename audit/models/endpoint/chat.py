@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,80 +20,47 @@ from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.models.chat_template import ChatTemplate
-from audit.models.endpoint.capabilities import Client, Request
-from audit.models.endpoint.session import Told, generation, placed
-from audit.models.endpoint.wire_format import Choice
+from audit.models.endpoint.capabilities import IDS, UNCUT, Client, Request
+from audit.models.endpoint.session import Served
 
 PATH = "chat/completions"
 _BEGUN: dict[str, Any] = {"continue_final_message": True, "add_generation_prompt": False}
 _LOGGED: dict[str, Any] = {"logprobs": True, "top_logprobs": 1}
-_UNCUT: dict[str, Any] = {
-    **{"top_k": -1, "min_p": 0.0},
-    **{"repetition_penalty": 1.0, "repeat_penalty": 1.0},
-}
-_IDS: dict[str, Any] = {"return_tokens_as_token_ids": True}
 
 
 @dataclass(frozen=True)
-class ChatSession:
-    """A session with a model that is served for conversations (a Predictor): it generates.
+class ChatSession(Served):
+    """A session with a model that is served for conversations: it generates.
 
     extras: request fields that the server accepts beside the standard ones.
     """
 
-    client: Client
     extras: dict[str, Any]
     template: ChatTemplate
-    max_length: int
-    stream: np.random.Generator
-    access: Access = Access.GENERATE
-    readable: Access = Access.GENERATE
-    remaining = None
 
     @property
-    def tokenizer(self) -> TextTokenizer:
-        return self.template.tokenizer
+    def access(self) -> Access:
+        return Access.GENERATE
 
-    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Sample the assistant's turns; a prompt that does not end in its turn is not answered."""
-        return placed(self._asked(prompts, length), len(prompts), self.tokenizer, length)
+    def _written(self, prompt: Tokens) -> dict[str, Any] | None:
+        """Write the conversation of a prompt; None unless it ends in a turn of the assistant."""
+        turns = self.template.turns_of(self.tokenizer.decode(prompt[1:]))
+        if not turns or turns[-1][0] != ASSISTANT:
+            return None
+        return {**self.extras, **fields(turns)}
 
-    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
-        return list(self._asked(prompts, length).values())
-
-    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Told]:
-        """Send the prompts that end in the assistant's turn; return what was told, by place."""
-        seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
-        talks = [self.template.turns_of(self.tokenizer.decode(prompt[1:])) for prompt in prompts]
-        asked = [i for i, turns in enumerate(talks) if turns and turns[-1][0] == ASSISTANT]
-        requests = [
-            Request(
-                {**self.extras, **fields(talks[i]), "max_tokens": length, "seed": seeds[i]},
-                partial(self._told, len(prompts[i]), length),
+    def _check_read(self, count: int | None, sent: int) -> None:
+        if count not in (sent - 1, sent):  # with or without the start token
+            raise UsageError(
+                f"{self.client.endpoint.url}: {self.client.model} counts {count} prompt tokens "
+                f"where the chat template here writes {sent}: it does not go on with "
+                "a turn that has begun, or has another template; ask its completions if it has any"
             )
-            for i in asked
-        ]
-        return dict(zip(asked, self.client.send(requests), strict=True))
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
         return []
-
-    def distribution(
-        self, contexts: Sequence[Tokens], choices: Sequence[int]
-    ) -> tuple[np.ndarray, int]:
-        raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
-
-    def _told(self, read: int, length: int, choice: Choice) -> Told:
-        """Raise UsageError unless the server has read these tokens, with or without the start."""
-        if not choice.withheld and choice.prompt_tokens not in (read - 1, read):
-            raise UsageError(
-                f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
-                f"prompt tokens where the chat template here writes {read}: it does not go on with "
-                "a turn that has begun, or has another template; ask its completions if it has any"
-            )
-        return Told(choice, generation(choice, self.tokenizer, length))
 
 
 def fields(turns: Sequence[Message]) -> dict[str, Any]:
@@ -116,13 +82,13 @@ def chat_completions(
     assert isinstance(tokenizer, TextTokenizer)
     template = ChatTemplate(tokenizer, "the tokenizer")
     client = dataclasses.replace(client, path=PATH)
-    return ChatSession(client, _extras(client), template, max_length, stream)
+    return ChatSession(client, tokenizer, max_length, stream, _extras(client), template)
 
 
 def _extras(client: Client) -> dict[str, Any]:
     """Find the largest set of extra fields that the endpoint accepts. Raises UsageError."""
     probe = {**fields(conversation(ASSISTANT, "You")), "max_tokens": 1, "seed": 0}
-    for extras in ({**_UNCUT, **_IDS, **_LOGGED}, {**_UNCUT, **_LOGGED}, _LOGGED, _UNCUT):
+    for extras in ({**UNCUT, **IDS, **_LOGGED}, {**UNCUT, **_LOGGED}, _LOGGED, UNCUT):
         if client.try_send({**probe, **extras}) is not None:
             return extras
     client.send([Request(probe, lambda choice: choice)])  # raises its reason

@@ -14,13 +14,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import count
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError, first_line
@@ -183,7 +183,8 @@ class Endpoint:
             answer = _sent(client, method, where, fields)
             if not isinstance(answer, _Failure):
                 return answer
-            wait = max(_delay(tries), answer.wait or 0.0)
+            own = min(_SHORTEST * 2.0 ** min(tries - 1, 60), _LONGEST)
+            wait = max(own, answer.wait or 0.0)
             if not answer.transient or tries > self.retries or wait > _PATIENCE:
                 times = f" (tried {tries} times)" if tries > 1 else ""
                 error = RefusedError if answer.refusal else UsageError
@@ -224,34 +225,24 @@ def _sent(
             f"did not answer within {seconds:g} s",
             "give a longer as_is:timeout=SECONDS and run again; stored answers are reused",
         )
-    except _TooLongError:
-        return _Failure(
-            f"answers with more than {LARGEST >> 20} MB", "is this the right address?", False
-        )
-    except _CodedError as error:
-        return _Failure(
-            f"answers in the coding {_line(str(error))!r}, which was not asked for",
-            "switch off compression at the server or its proxy",
-            False,
-        )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Failure(
             f"cannot be reached ({_line(str(error))})",
             "check that the server runs, then run again; stored answers are reused",
         )
+    if isinstance(response, _Failure):
+        return response
     status = response.status_code
     if response.has_redirect_location:
         target = _line(response.headers["Location"])
         advice = "give the address that answers, if you trust it; a key is not sent on"
         return _Failure(f"HTTP {status}: redirects to {target}", advice, False)
     if status != 200:
-        advice = _ADVICE.get(status, _LATER)
-        problem, refusal = (
-            _problem(response),
-            status in (_UNLISTED if method == "GET" else REFUSALS),
-        )
+        problem = _problem(response)
+        refusal = status in (_UNLISTED if method == "GET" else REFUSALS)
         final = refusal and (method == "GET" or _INVALID in problem)
         transient = status in TRANSIENT and not final
+        advice = _ADVICE.get(status, _LATER)
         return _Failure(problem, advice, transient, refusal, _retry_after(response))
     try:
         answer = each_text(parsed(response.content.decode("utf-8-sig")), as_stored)
@@ -262,29 +253,26 @@ def _sent(
     return answer
 
 
-class _TooLongError(Exception):
-    """An answer is larger than any that a request here can have."""
-
-
-class _CodedError(Exception):
-    """An answer is packed, so its length does not bound the unpacked length."""
-
-
 def _received(
     client: httpx.Client, method: str, where: str, fields: dict[str, Any] | None, seconds: float
-) -> httpx.Response:
-    """Read a whole answer, of limited size and time, as it arrives: nothing is unpacked."""
+) -> httpx.Response | _Failure:
+    """Read a whole answer, of limited size and time, as it arrives.
+
+    Nothing is unpacked: the length of a packed answer does not bound its content.
+    """
     import httpx
 
     end, parts, size = time.monotonic() + seconds, [], 0
     with client.stream(method, where, json=fields) as response:
         coding = response.headers.get("Content-Encoding", "identity")
         if coding.strip().lower() not in ("", "identity"):
-            raise _CodedError(coding)
+            problem = f"answers in the coding {_line(coding)!r}, which was not asked for"
+            return _Failure(problem, "switch off compression at the server or its proxy", False)
         for part in response.iter_raw():
             size += len(part)
             if size > LARGEST:
-                raise _TooLongError
+                problem = f"answers with more than {LARGEST >> 20} MB"
+                return _Failure(problem, "is this the right address?", False)
             if time.monotonic() > end:
                 raise TimeoutError
             parts.append(part)
@@ -298,22 +286,16 @@ def _within(seconds: float, do: Callable[[], T]) -> T:
 
     A limit on each read alone would let a server drip its headers for ever.
     """
-    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+    result: Future[T] = Future()
 
     def run() -> None:
         try:
-            results.put((do(), None))
+            result.set_result(do())
         except BaseException as error:
-            results.put((None, error))
+            result.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    try:
-        result, error = results.get(timeout=min(seconds, threading.TIMEOUT_MAX))
-    except Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return cast(T, result)
+    return result.result(min(seconds, threading.TIMEOUT_MAX))
 
 
 def _credentials() -> dict[str, str]:
@@ -323,10 +305,6 @@ def _credentials() -> dict[str, str]:
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{API_KEY}: has characters that no key contains; copy it again")
     return {"Authorization": f"Bearer {key}"}
-
-
-def _delay(tries: int) -> float:
-    return min(_SHORTEST * 2.0 ** min(tries - 1, 60), _LONGEST)
 
 
 def _retry_after(response: httpx.Response) -> float | None:

@@ -6,10 +6,11 @@ answer is stored under the hash of its request, so a resumed run sends no reques
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -40,88 +41,114 @@ class Told(NamedTuple):
         return "\n".join((self.choice.text, *self.answer.more))
 
 
-@runtime_checkable
-class Served(Predictor, Protocol):
-    """A session with a served model, whose answers can be read as the server wrote them."""
-
-    @property
-    def client(self) -> Client: ...
-
-    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
-        """Sample `length` tokens after each prompt; prompts that cannot be asked are left out."""
-
-
 @dataclass(frozen=True)
-class EndpointSession:
-    """A session with a served model (a Predictor)."""
+class Served(ABC):
+    """A session with a served model (a Predictor), whose answers can be read as it wrote them."""
 
     client: Client
-    capabilities: Capabilities
     tokenizer: Tokenizer
     max_length: int
     stream: np.random.Generator
+    remaining = None
+
+    @property
+    @abstractmethod
+    def access(self) -> Access:
+        """The access that the server gives."""
+
+    @property
+    def readable(self) -> Access:
+        return self.access
+
+    @abstractmethod
+    def _written(self, prompt: Tokens) -> dict[str, Any] | None:
+        """Write a prompt as fields of a request; None where a server would not read its tokens."""
+
+    @abstractmethod
+    def _check_read(self, count: int | None, sent: int) -> None:
+        """Raise UsageError where the server counts other tokens than were sent."""
+
+    @abstractmethod
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
+        """Answer without moments, which need a distribution; [] if prompts are not scored."""
+
+    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
+        """Sample each text with a seed of its own; after a stop token all are stop tokens.
+
+        Prompts that the server cannot be asked are not answered.
+        """
+        told = self._asked(prompts, length)
+        stops, nothing = (self.tokenizer.stop,) * length, np.full(length, np.nan)
+        none = Answer(stops, nothing, np.zeros(length, bool), answered=0)
+        return [told[i].answer if i in told else none for i in range(len(prompts))]
+
+    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
+        """Sample `length` tokens after each prompt; prompts that cannot be asked are left out."""
+        return list(self._asked(prompts, length).values())
+
+    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Told]:
+        """Send the prompts that the server can read as these tokens; return answers, by place."""
+        seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
+        written = {i: self._written(prompt) for i, prompt in enumerate(prompts)}
+        requests = {
+            i: Request(
+                {**fields, "max_tokens": length, "seed": seeds[i]},
+                partial(self._told, len(prompts[i]), length),
+            )
+            for i, fields in written.items()
+            if fields is not None
+        }
+        return dict(zip(requests, self.client.send([*requests.values()]), strict=True))
+
+    def _told(self, sent: int, length: int, choice: Choice) -> Told:
+        if not choice.withheld:
+            self._check_read(choice.prompt_tokens, sent)
+        return Told(choice, _generation(choice, self.tokenizer, length))
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
+
+
+@dataclass(frozen=True)
+class EndpointSession(Served):
+    """A session with the completions of a server."""
+
+    capabilities: Capabilities
 
     @property
     def access(self) -> Access:
         return self.capabilities.access
 
-    @property
-    def readable(self) -> Access:
-        return self.capabilities.access
-
-    @property
-    def remaining(self) -> int | None:
-        return None
-
-    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Sample each text with a seed of its own; after a stop token all are stop tokens."""
-        return placed(self._asked(prompts, length), len(prompts), self.tokenizer, length)
-
-    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
-        return list(self._asked(prompts, length).values())
-
-    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Told]:
-        """Send the prompts that the server can read as these tokens; return its answers, by place.
+    def _written(self, prompt: Tokens) -> dict[str, Any] | None:
+        """Write a prompt as ids, or as text where the server takes no ids.
 
         A text may be read as other tokens than it was made of: such prompts are not sent.
         """
-        seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
-        fields = {**self.capabilities.extras, "max_tokens": length}
-        sent = {i: self._written(prompt) for i, prompt in enumerate(prompts)}
-        requests = {
-            i: Request(
-                {**fields, "prompt": prompt, "seed": seeds[i]},
-                partial(self._told, len(prompts[i]), length),
-            )
-            for i, prompt in sent.items()
-            if prompt is not None
-        }
-        return dict(zip(requests, self.client.send([*requests.values()]), strict=True))
-
-    def _written(self, prompt: Tokens) -> list[int] | str | None:
-        """Write a prompt as the server takes it; None where text cannot be read as its tokens."""
+        extras = self.capabilities.extras
         if not self.capabilities.by_text:
-            return [*prompt]
+            return {**extras, "prompt": [*prompt]}
         start, *tokens = prompt
         text = self.tokenizer.decode(tokens)
         same = start == self.tokenizer.start and [*self.tokenizer.encode(text)] == tokens
-        return text if same and (tokens or self.capabilities.starts) else None
+        readable = same and (tokens or self.capabilities.starts)
+        return {**extras, "prompt": text} if readable else None
 
-    def _told(self, sent: int, length: int, choice: Choice) -> Told:
-        """Raise UsageError where the server has read another number of tokens than were sent."""
+    def _check_read(self, count: int | None, sent: int) -> None:
         sent -= self.capabilities.by_text and not self.capabilities.starts
-        if not choice.withheld and choice.prompt_tokens not in (None, sent):
+        if count not in (None, sent):
             raise UsageError(
-                f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
-                f"prompt tokens where {sent} were sent: it cuts prompts, or adds text of its own; "
+                f"{self.client.endpoint.url}: {self.client.model} counts {count} prompt tokens "
+                f"where {sent} were sent: it cuts prompts, or adds text of its own; "
                 "ask the model itself, or give a smaller as_is:context=TOKENS"
             )
-        return Told(choice, generation(choice, self.tokenizer, length))
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        """Answer without moments, which need a distribution; [] if prompts are not scored."""
         if self.readable < Access.SCORE:
             return []
         fields = self.capabilities.scoring
@@ -132,22 +159,8 @@ class EndpointSession:
             ]
         )
 
-    def distribution(
-        self, contexts: Sequence[Tokens], choices: Sequence[int]
-    ) -> tuple[np.ndarray, int]:
-        raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
 
-
-def placed(
-    told: Mapping[int, Told], prompts: int, tokenizer: Tokenizer, length: int
-) -> list[Answer]:
-    """List the answers to all prompts; those that a server cannot be asked are not answered."""
-    stops, nothing = (tokenizer.stop,) * length, np.full(length, np.nan)
-    none = Answer(stops, nothing, np.zeros(length, bool), answered=0)
-    return [told[i].answer if i in told else none for i in range(prompts)]
-
-
-def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
+def _generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
     """Read a generated text of `length` tokens, filled with stop tokens where it is shorter."""
     tokens, reports, given = generated(choice, tokenizer, length)
     log_probs, top1 = np.full(length, np.nan), np.zeros(length, dtype=bool)
@@ -174,7 +187,7 @@ def completions(
 ) -> Predictor:
     """Open a session with the completions of a server."""
     supported = capabilities(client, tokenizer)
-    return EndpointSession(client, supported, tokenizer, max_length, stream)
+    return EndpointSession(client, tokenizer, max_length, stream, supported)
 
 
 @dataclass(frozen=True)

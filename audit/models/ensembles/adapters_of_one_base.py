@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from audit.models.adapters import is_adapted, own_weights, put, shell
+from audit.models.cached import Reading
 
 _BASE = "__base__"  # PEFT's name for no adapter
 _PREFIX = "lora_"
@@ -25,14 +25,6 @@ def adapters_of_one_base(models: Sequence[Any]) -> bool:
 
 def _tensors_of_base(model: Any) -> set[int]:
     return {id(p) for name, p in model.named_parameters() if _PREFIX not in name}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """logits: (n, last tokens, members, V)."""
-
-    logits: Tensor
-    past_key_values: Past | None
 
 
 @final
@@ -67,7 +59,10 @@ class Together:
         use_cache: bool = False,
         logits_to_keep: int = 0,
     ) -> Reading:
-        """Read n rows as every member does. logits_to_keep: number of last tokens; 0: all."""
+        """Read n rows as every member does: logits (n, last tokens, members, V).
+
+        logits_to_keep: number of last tokens; 0: all.
+        """
         members = len(self._names)
         answer = self._inner(
             input_ids=input_ids.repeat_interleave(members, dim=0),
@@ -77,9 +72,7 @@ class Together:
             adapter_names=self._names * len(input_ids),
         )
         logits = answer.logits.unflatten(0, (len(input_ids), members)).transpose(1, 2)
-        inner = answer.past_key_values if use_cache else None
-        kept = inner is not None and hasattr(inner, "batch_select_indices")
-        return Reading(logits, Past(inner, members) if kept else None)
+        return Reading(logits, Past(answer.past_key_values, members) if use_cache else None)
 
 
 def _name(place: int) -> str:

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
+from audit.models.cached import Reading
+
 ACTIVATIONS = {"gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu": "none"}
 _LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
 _ROOM = 32  # tokens of spare room whenever the cache of keys and values grows
@@ -81,15 +83,6 @@ class Past:
 
 
 @final
-@dataclass(frozen=True)
-class Reading:
-    """logits: (n, T or `logits_to_keep`, m, V)."""
-
-    logits: Tensor
-    past_key_values: Past | None
-
-
-@final
 class Stack:
     """Known GPT-2s, all alike, no two of them equal.
 
@@ -127,7 +120,7 @@ class Stack:
         use_cache: bool = False,
         logits_to_keep: int = 0,
     ) -> Reading:
-        """logits_to_keep: number of last tokens with logits; 0: all."""
+        """Compute logits (n, T or `logits_to_keep`, m, V) of the last tokens; 0: of all."""
         past = past_key_values or Past()
         length = input_ids.shape[1]
         keep = logits_to_keep or length

@@ -77,7 +77,8 @@ class PseudoData(StudentText):
             answers = draw(public, chosen[some], uniforms[some])
             for prompt, answer in zip(chosen[some], answers, strict=True):
                 sentences.append([*prompt, *self._ended(answer.tokens, tokenizer.stop)])
-        enough = [s for s in sentences if self._text_tokens(s, tokenizer.stop) >= self.shortest]
+        ended = (len(s) - 1 - (s[-1] == tokenizer.stop) for s in sentences)  # without start, stop
+        enough = [s for s, own in zip(sentences, ended, strict=True) if own >= self.shortest]
         if not enough:
             raise UsageError(
                 f"the public model completes no public prefix to {self.shortest} tokens; "
@@ -90,9 +91,6 @@ class PseudoData(StudentText):
         if stop in tokens:
             return list(tokens[: tokens.index(stop) + 1])
         return list(tokens[:-1])
-
-    def _text_tokens(self, sentence: Sequence[int], stop: int) -> int:
-        return len(sentence) - 1 - (sentence[-1] == stop)
 
 
 @dataclass(frozen=True)
@@ -138,6 +136,8 @@ def prefixes(tokenizer: TextTokenizer, texts: Sequence[str], length: int) -> lis
 class PseudoTuning(Method):
     """Fine-tuning on pseudo-sentences alone."""
 
+    reads = ("texts",)
+
     recipe: FineTuning
     pseudo: PseudoData
 
@@ -155,10 +155,6 @@ class PseudoTuning(Method):
 
     def idle(self, training: Training) -> bool:
         return self.recipe.epochs == 0
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ("texts",)
 
     @property
     def passes(self) -> float:

@@ -18,7 +18,7 @@ from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
 from audit.core.training import NO_TEACHERS, FineTuning, Method, Teachers, Training
 from audit.models.seqpate.aggregation import Answers, Questions, ranks, top_k, top_p
-from audit.models.seqpate.losses import AnsweredSentence, Loss, with_answers
+from audit.models.seqpate.losses import Loss, with_answers
 from audit.models.seqpate.pseudo_data import StudentText
 from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
 from audit.models.training.fine_tuning import descend, fine_tune
@@ -44,6 +44,8 @@ class Distillation(Method):
 
     Killed, it starts anew; its teachers are trainings of their own, and stand.
     """
+
+    reads = ("texts",)
 
     noise: SumNoise
     queries: int
@@ -76,6 +78,7 @@ class Distillation(Method):
         noisy = NoisyTeachers(
             teachers, self.noise, self.noise.stream(training), self.queries, self.aggregation
         )
+        loss = Loss(self.loss, self.pseudo_loss, self.weight)
         order = torch.Generator().manual_seed(derived_seed(seed, "questions"))
         released: list[Answers] = []
         for done in range(self.rounds):
@@ -84,8 +87,10 @@ class Distillation(Method):
             if len(questions):
                 released.append(noisy.answer(questions, sentences))
             rows = with_answers(sentences, released)
+            if not self.pseudo_loss:
+                rows = [row for row in rows if row.targets]
             say = self._part(progress, warmed_up + done * lesson, lesson)
-            self._learn(model, rows, derived_seed(seed, "lesson", done), say)
+            descend(model, rows, loss, self.recipe, derived_seed(seed, "lesson", done), say)
         if progress is not None:
             progress(1.0)
 
@@ -94,18 +99,6 @@ class Distillation(Method):
         if progress is None:
             return None
         return lambda share: progress((before + share * epochs) / self.passes)
-
-    def _learn(
-        self,
-        student: PreTrainedModel,
-        rows: Sequence[AnsweredSentence],
-        seed: int,
-        progress: ShareDone | None,
-    ) -> None:
-        if not self.pseudo_loss:
-            rows = [row for row in rows if row.targets]
-        loss = Loss(self.loss, self.pseudo_loss, self.weight)
-        descend(student, rows, loss, self.recipe, seed, progress)
 
     def questions(
         self,
@@ -133,7 +126,11 @@ class Distillation(Method):
     ) -> Questions:
         rows, tokens = [], []
         for some, log_pmf in next_log_pmfs(student, sentences, places):
-            row, token = self._candidates(log_pmf).nonzero(as_tuple=True)
+            if self.top_k is not None:
+                marked = top_k(log_pmf, self.top_k)
+            else:
+                marked = top_p(log_pmf, 1.0 if self.top_p is None else self.top_p)
+            row, token = marked.nonzero(as_tuple=True)
             rows.append(some[row])
             tokens.append(token)
         if not rows:
@@ -141,18 +138,8 @@ class Distillation(Method):
         order = torch.cat(rows).argsort(stable=True)
         return Questions(places, torch.cat(rows)[order], torch.cat(tokens)[order])
 
-    def _candidates(self, log_pmf: Tensor) -> Tensor:
-        """Mark the candidates: bool, (n, V)."""
-        if self.top_k is not None:
-            return top_k(log_pmf, self.top_k)
-        return top_p(log_pmf, 1.0 if self.top_p is None else self.top_p)
-
     def idle(self, training: Training) -> bool:
         return False  # even without questions there is the warm-up
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ("texts",)
 
     @property
     def passes(self) -> float:

@@ -49,25 +49,18 @@ class SumNoise:
         return torch.from_numpy(stream.standard_normal(count) * self.scale)
 
 
+@dataclass
 class NoisyTeachers:
-    """Answers at most `queries` questions, each with fresh noise, and reveals nothing else.
+    """Answers at most `remaining` questions, each with fresh noise, and reveals nothing else.
 
     aggregation: "mean" of the teachers' distributions, or "vote", their most likely tokens.
     """
 
-    def __init__(
-        self,
-        teachers: Teachers,
-        noise: SumNoise,
-        stream: NoiseStream,
-        queries: int,
-        aggregation: str,
-    ) -> None:
-        self._teachers = teachers
-        self._noise = noise
-        self._stream = stream
-        self._aggregation = aggregation
-        self.remaining = queries
+    teachers: Teachers
+    noise: SumNoise
+    stream: NoiseStream
+    remaining: int
+    aggregation: str
 
     def answer(self, questions: Questions, sentences: Sequence[Sequence[int]]) -> Answers:
         """Compute p_agg of each question about the sentences; every question is one query.
@@ -78,10 +71,10 @@ class NoisyTeachers:
             raise RuntimeError(f"{len(questions)} questions, but only {self.remaining} remain")
         self.remaining -= len(questions)
         total = torch.zeros(len(questions.rows), dtype=torch.float64)
-        asked = Contribution(questions, sentences, self._aggregation)
-        for values in self._teachers.answers(asked):
+        asked = Contribution(questions, sentences, self.aggregation)
+        for values in self.teachers.answers(asked):
             total += values
-        total += self._noise.draws(len(total), self._stream)
+        total += self.noise.draws(len(total), self.stream)
         return aggregated(questions, total)
 
 
@@ -103,24 +96,19 @@ class Contribution(Question):
         return digest_of_json([tensors, self.sentences, self.aggregation])
 
     def __call__(self, model: Any) -> Tensor:
-        return contribution(model, self.questions, self.sentences, self.aggregation)
-
-
-def contribution(
-    teacher: Any, questions: Questions, sentences: Sequence[Sequence[int]], aggregation: str
-) -> Tensor:
-    """Compute a teacher's probability, or vote, for every candidate: (Σ candidates,), float64."""
-    values = torch.zeros(len(questions.rows), dtype=torch.float64)
-    for some, log_pmf in next_log_pmfs(teacher, sentences, questions.places):
-        mine = torch.isin(questions.rows, some)
-        row, token = torch.searchsorted(some, questions.rows[mine]), questions.tokens[mine]
-        finite = log_pmf.isfinite().all(dim=-1, keepdim=True)  # else weights are broken: uniform
-        log_pmf = torch.where(finite, log_pmf, -math.log(log_pmf.shape[-1]))
-        if aggregation == "vote":
-            values[mine] = (log_pmf.argmax(dim=-1)[row] == token).double()
-        else:
-            values[mine] = log_pmf[row, token].exp()
-    return values
+        """Compute the teacher's probability, or vote, for every candidate."""
+        asked = self.questions
+        values = torch.zeros(len(asked.rows), dtype=torch.float64)
+        for some, log_pmf in next_log_pmfs(model, self.sentences, asked.places):
+            mine = torch.isin(asked.rows, some)
+            row, token = torch.searchsorted(some, asked.rows[mine]), asked.tokens[mine]
+            finite = log_pmf.isfinite().all(dim=-1, keepdim=True)  # else broken weights: uniform
+            log_pmf = torch.where(finite, log_pmf, -math.log(log_pmf.shape[-1]))
+            if self.aggregation == "vote":
+                values[mine] = (log_pmf.argmax(dim=-1)[row] == token).double()
+            else:
+                values[mine] = log_pmf[row, token].exp()
+        return values
 
 
 def next_log_pmfs(

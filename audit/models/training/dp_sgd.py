@@ -48,7 +48,7 @@ from audit.models.training.per_example_gradients import (
     worst_difference,
 )
 from audit.models.training.recomputation import recomputed
-from audit.models.training.resume import Counting, Draws, Moments, Resume, Weights
+from audit.models.training.resume import Counting, Draws, Moments, Part, Resume, Weights
 
 CHECKED = 16  # examples of the first batch, at most, whose gradients a plain loop computes as well
 CHECKED_ROWS = 32  # their rows: the loop reads each alone, which a large model does slowly
@@ -115,6 +115,7 @@ class PrivateRecipe(Method):
 
     partial = True
     divided = True
+    reads = ("texts", "owners")
 
     noise: Noise
     sampling_probability: float
@@ -144,35 +145,47 @@ class PrivateRecipe(Method):
         teachers: Teachers = NO_TEACHERS,
     ) -> None:
         groups = self._groups(training, examples_of(training, tokenizer, self.max_length))
-        coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
         model.eval()  # type: ignore[no-untyped-call]  # dropout would make the norms random
         with (
             adapted(model, self.layers, self.lora, training.seed) as inner,
             recomputed(inner, self.checkpoint_activations),
         ):
-            together = training.processes
-            release = NoisySum(inner, self.noise, noise, self.bands, together)
-            optimizer = make_optimizer(self.optimizer, inner)
-            streams = {"coins": Draws(coins), "noise": Draws(noise)}
-            resume = Resume(training.checkpoint, together, **streams)
-            counts = training.counts
-            done = resume.begin(
-                weights=Weights(inner),
-                moments=Moments(optimizer),
-                counts=Counting(counts),
-                rows=release.rows,
-            )
-            expected = self.sampling_probability * self.population / len(groups)
-            for step in range(done, self.steps):
-                chosen = groups[step % len(groups)]
-                drawn = lot(chosen, self.sampling_probability, coins, together)
-                batches = collated(drawn, self.physical_tokens, model.device)
-                pieces = release.into_gradients(batches, expected)
-                rate = self.learning_rate * warmed(step, self.steps, self.warmup)
-                counts.step(pieces, stepped(optimizer, rate))
-                if progress is not None:
-                    progress((step + 1) / self.steps)
-                resume.after(step + 1)
+            self.descend(inner, groups, training, progress or (lambda share: None))
+
+    def descend(
+        self,
+        model: Any,
+        groups: Sequence[Sequence[Example]],
+        training: Training,
+        after: ShareDone,
+        **parts: Part,
+    ) -> None:
+        """Make all steps, each on examples of one group.
+
+        after: called after each step with the share done. parts: what else it goes on from.
+        """
+        coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
+        together = training.processes
+        release = NoisySum(model, self.noise, noise, self.bands, together)
+        optimizer = make_optimizer(self.optimizer, model)
+        streams = {"coins": Draws(coins), "noise": Draws(noise)}
+        resume = Resume(training.checkpoint, together, **streams, **parts)
+        done = resume.begin(
+            weights=Weights(model),
+            moments=Moments(optimizer),
+            counts=Counting(training.counts),
+            rows=release.rows,
+        )
+        expected = self.sampling_probability * self.population / len(groups)
+        for step in range(done, self.steps):
+            chosen = groups[step % len(groups)]
+            drawn = lot(chosen, self.sampling_probability, coins, together)
+            batches = collated(drawn, self.physical_tokens, model.device)
+            pieces = release.into_gradients(batches, expected)
+            rate = self.learning_rate * warmed(step, self.steps, self.warmup)
+            training.counts.step(pieces, stepped(optimizer, rate))
+            after((step + 1) / self.steps)
+            resume.after(step + 1)
 
     def _groups(self, training: Training, examples: Sequence[Example]) -> list[list[Example]]:
         """Divide the examples by their owners' groups, one for each band."""
@@ -198,10 +211,6 @@ class PrivateRecipe(Method):
             own = participations(self.steps, len(self.bands))
             return (BandedSums(sigma, own, self.steps, self.bands, q),)
         return (Gaussians(sigma, self.steps, q, self.units.examples if self.units else 1),)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ("texts", "owners")
 
     @property
     def passes(self) -> float:
@@ -264,7 +273,8 @@ class NoisySum:
         pieces: list[Piece] = []
         for batch in batches:
             if self._to_check:
-                self._check(batch.blocks[0] if batch.chunked else batch.part(0, checked(batch)))
+                first = Batch(batch.blocks[:1]) if batch.chunked else batch.part(0, checked(batch))
+                self._check(first)
                 self._to_check = 0 if batch.examples > 1 else self._to_check - 1
             clipped = clipped_gradients(self._model, batch, self._noise.max_norm)
             if not bool(clipped.losses.isfinite().all() and clipped.norms.isfinite().all()):

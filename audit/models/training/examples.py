@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from audit.core.processes import Processes
 from audit.core.training import Training
 from audit.models.training.fine_tuning import cut
 from audit.models.training.learned_tokens import Tokens, is_learned, sequences_of
-from audit.models.training.per_example_gradients import Batch
+from audit.models.training.per_example_gradients import Batch, Block
 
 T = TypeVar("T")
 _BORDERS = 16  # widths, at most, that are tried to separate narrow from wide rows
@@ -205,23 +205,23 @@ def _border(examples: Sequence[Example]) -> int:
 def collate(examples: Sequence[Example], device: torch.device, border: int = 0) -> Batch:
     """Make one batch; shorter rows are padded on the right, where causal models never look."""
     parts = zip(*(example.apart(border) for example in examples), strict=True)
-    *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
-    return replace(batch, more=tuple(more), pieces=tuple(one.pieces for one in examples))
+    blocks = tuple(_block(part, device) for part in parts if any(one.rows for one in part))
+    return Batch(blocks, pieces=tuple(one.pieces for one in examples))
 
 
 def _chunked(example: Example, tokens: int, device: torch.device) -> Batch:
     """Make a batch of one example, in blocks of at most `tokens` tokens, padding included."""
     rows = [Example((row,)) for row in example.rows]
     groups = physical_batches(rows, tokens)
-    blocks = [_block([_together(group)], device) for group in groups]
-    return replace(blocks[0], more=tuple(blocks[1:]), chunked=True, pieces=(example.pieces,))
+    blocks = tuple(_block([_together(group)], device) for group in groups)
+    return Batch(blocks, chunked=True, pieces=(example.pieces,))
 
 
 def _together(parts: Sequence[Example]) -> Example:
     return Example(tuple(row for part in parts for row in part.rows))
 
 
-def _block(examples: Sequence[Example], device: torch.device) -> Batch:
+def _block(examples: Sequence[Example], device: torch.device) -> Block:
     rows, width = (max(sizes) for sizes in zip(*(e.shape for e in examples), strict=True))
     inputs = torch.zeros(len(examples) * rows, width, dtype=torch.long)
     targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape)
@@ -232,4 +232,4 @@ def _block(examples: Sequence[Example], device: torch.device) -> Batch:
             inputs[place, :length], targets[place, :length] = whole[:-1], whole[1:]
             weights[place, :length] = torch.tensor(counts)
     own = tuple(sum(len(tokens) - 1 for tokens, _ in example.rows) for example in examples)
-    return Batch(inputs.to(device), targets.to(device), weights.to(device), rows, own=own)
+    return Block(inputs.to(device), targets.to(device), weights.to(device), rows, own=own)

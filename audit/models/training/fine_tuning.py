@@ -41,6 +41,7 @@ class Recipe(FineTuning):
     """Fine-tunes on next-token loss, with AdamW."""
 
     partial = True
+    reads = ("texts",)
 
     def train(
         self,
@@ -68,10 +69,6 @@ class Recipe(FineTuning):
 
     def idle(self, training: Training) -> bool:
         return not training.texts
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ("texts",)
 
     @property
     def passes(self) -> float:

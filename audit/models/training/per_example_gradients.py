@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -33,17 +33,14 @@ _CANCELLED = 1e-3  # an example whose terms cancel to less than this share is cl
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Examples of `rows` rows each; an example with fewer is padded with rows of weight 0.
+class Block:
+    """Rows of one width, `rows` of each example; one with fewer is padded with rows of weight 0.
 
     inputs, targets: (examples · rows, T) token ids.
     weights: (examples · rows, T), the weight of each token's −log p in its example's loss; 0 at
         padding.
     state: the state in which a recurrent model starts each row; None: the zero state.
-    more: further rows of the same examples, of another width, to save padding.
-    chunked: one example that is too large to be read at once; its blocks are read one by one.
     own: tokens of each example in these rows, without padding; (): none is padded.
-    pieces: what each example holds of the texts of a training, in all rows; (): of none.
     """
 
     inputs: Tensor
@@ -51,48 +48,58 @@ class Batch:
     weights: Tensor
     rows: int
     state: State | None = None
-    more: tuple[Batch, ...] = ()
-    chunked: bool = False
     own: tuple[int, ...] = ()
-    pieces: tuple[tuple[Piece, ...], ...] = ()
 
     @property
     def examples(self) -> int:
         return self.inputs.shape[0] // self.rows
 
-    def alone(self, index: int) -> Batch:
-        """Make one example without the others: each row by itself, and without padding.
-
-        What comes after the last token with a weight is left out; so are rows without one.
-        """
-        blocks = self.part(index, index + 1).blocks
-        rows = [row for block in blocks for row in block._rows()]
-        first, *more = rows or [blocks[0]._row(0, 1)]
-        return replace(first, more=tuple(more))
-
-    def _rows(self) -> Iterator[Batch]:
-        for i, weights in enumerate(self.weights):
-            if len(weighted := weights.nonzero()):
-                yield self._row(i, 1 + int(weighted[-1]))
-
-    def _row(self, i: int, width: int) -> Batch:
-        """Return the first `width` tokens of a row, as an example of one row."""
-        state = None if self.state is None else self.state.rows(slice(i, i + 1))
-        inputs, targets = self.inputs[i : i + 1, :width], self.targets[i : i + 1, :width]
-        return Batch(inputs, targets, self.weights[i : i + 1, :width], 1, state)
-
-    def part(self, first: int, last: int) -> Batch:
+    def part(self, first: int, last: int) -> Block:
         """Return the examples from `first` to before `last`."""
         rows = slice(first * self.rows, last * self.rows)
         state = None if self.state is None else self.state.rows(rows)
-        more = tuple(batch.part(first, last) for batch in self.more)
         own = (self.inputs[rows], self.targets[rows], self.weights[rows])
-        return Batch(*own, self.rows, state, more, self.chunked, self.own[first:last])
+        return Block(*own, self.rows, state, self.own[first:last])
+
+    def row(self, i: int, width: int) -> Block:
+        """Return the first `width` tokens of a row, as an example of one row."""
+        at = slice(i, i + 1)
+        state = None if self.state is None else self.state.rows(at)
+        own = (self.inputs[at, :width], self.targets[at, :width], self.weights[at, :width])
+        return Block(*own, 1, state)
+
+    def weighted_rows(self) -> Iterator[Block]:
+        """Yield each row by itself up to its last token with a weight; those without one not."""
+        for i, weights in enumerate(self.weights):
+            if len(weighted := weights.nonzero()):
+                yield self.row(i, 1 + int(weighted[-1]))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples, whose rows are in blocks of several widths, to save padding.
+
+    chunked: one example that is too large to be read at once; its blocks are read one by one.
+    pieces: what each example holds of the texts of a training, in all rows; (): of none.
+    """
+
+    blocks: tuple[Block, ...]
+    chunked: bool = False
+    pieces: tuple[tuple[Piece, ...], ...] = ()
 
     @property
-    def blocks(self) -> tuple[Batch, ...]:
-        """All rows, as batches of one width each."""
-        return (replace(self, more=(), chunked=False), *self.more)
+    def examples(self) -> int:
+        return self.blocks[0].examples
+
+    def alone(self, index: int) -> Batch:
+        """Make one example without the others: each row by itself, and without padding."""
+        own = self.part(index, index + 1).blocks
+        rows = [row for block in own for row in block.weighted_rows()]
+        return Batch(tuple(rows) or (own[0].row(0, 1),))
+
+    def part(self, first: int, last: int) -> Batch:
+        """Return the examples from `first` to before `last`."""
+        return Batch(tuple(block.part(first, last) for block in self.blocks), self.chunked)
 
     @property
     def lengths(self) -> list[int]:
@@ -125,33 +132,30 @@ def trainable(model: nn.Module) -> list[Tensor]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
-def loss(model: nn.Module, batch: Batch) -> Tensor:
+def loss(model: nn.Module, block: Block) -> Tensor:
     """Compute each example's weighted −log p, nats, (examples,), from that example alone."""
-    losses = []
-    for block in batch.blocks:
-        head = head_for(model, block.inputs.numel())
-        if head is not None:
-            vectors = head.vectors(**_read(block))
-            lost = head_loss(head, vectors, block.targets, block.weights)
-        else:
-            logits = model(**_read(block)).logits.flatten(0, 1)
-            nll = cross_entropy(logits, block.targets.flatten(), reduction="none")
-            lost = nll * block.weights.flatten()
-        losses.append(lost.view(batch.examples, -1).sum(dim=1))
-    return torch.stack(losses).sum(dim=0)
+    head = head_for(model, block.inputs.numel())
+    if head is not None:
+        vectors = head.vectors(**_read(block))
+        lost = head_loss(head, vectors, block.targets, block.weights)
+    else:
+        logits = model(**_read(block)).logits.flatten(0, 1)
+        nll = cross_entropy(logits, block.targets.flatten(), reduction="none")
+        lost = nll * block.weights.flatten()
+    return lost.view(block.examples, -1).sum(dim=1)
 
 
-def _read(batch: Batch) -> dict[str, Any]:
-    """Make the arguments with which a model reads each row of a batch."""
-    n, width = batch.inputs.shape
+def _read(block: Block) -> dict[str, Any]:
+    """Make the arguments with which a model reads each row of a block."""
+    n, width = block.inputs.shape
     # GPT-2 would make positions of shape (1, T), whose gradient belongs to no example
-    positions = torch.arange(width, device=batch.inputs.device).expand(n, width)
-    state = {} if batch.state is None else {"past_key_values": batch.state}
-    return {"input_ids": batch.inputs, "position_ids": positions, "use_cache": False, **state}
+    positions = torch.arange(width, device=block.inputs.device).expand(n, width)
+    state = {} if block.state is None else {"past_key_values": block.state}
+    return {"input_ids": block.inputs, "position_ids": positions, "use_cache": False, **state}
 
 
 def _opened(
-    model: nn.Module, batch: Batch, head: Head | None
+    model: nn.Module, block: Block, head: Head | None
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """Compute losses, (examples,), and the tensors with their gradients at which a backward pass of
     their sum begins.
@@ -159,16 +163,16 @@ def _opened(
     head: of a large vocabulary: the pass begins before it, and its gradients are made on the way.
     """
     if head is None:
-        logits = model(**_read(batch)).logits
-        lost, gradient = loss_and_gradient(logits.detach(), batch.targets, batch.weights)
+        logits = model(**_read(block)).logits
+        lost, gradient = loss_and_gradient(logits.detach(), block.targets, block.weights)
         begin = [(logits, gradient)]
     else:
-        vectors = head.vectors(**_read(batch))
+        vectors = head.vectors(**_read(block))
         parameters = head.parameters
-        lost, gradients = in_parts(head, vectors, batch.targets, batch.weights)
+        lost, gradients = in_parts(head, vectors, block.targets, block.weights)
         begin = list(zip([vectors, *parameters], gradients, strict=True))
     begin = [(tensor, gradient) for tensor, gradient in begin if tensor.requires_grad]
-    return lost.view(batch.examples, -1).sum(dim=1), begin
+    return lost.view(block.examples, -1).sum(dim=1), begin
 
 
 def clip_factors(norms: Tensor, max_norm: float) -> Tensor:
@@ -178,35 +182,22 @@ def clip_factors(norms: Tensor, max_norm: float) -> Tensor:
 
 
 def loop(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
-    """Clip by the definition, one backward pass per example: the reference for the engine.
+    """Clip by the definition, one example after the other: the reference for the engine.
 
     Every row is read alone and without padding, so no other example can have any influence.
     """
-    parameters = trainable(model)
-    sums = [torch.zeros_like(parameter) for parameter in parameters]
+    sums = [torch.zeros_like(parameter) for parameter in trainable(model)]
     norms, losses = [], []
     for i in range(batch.examples):
-        value = loss(model, batch.alone(i))[0]
-        maybe = torch.autograd.grad(value, parameters, allow_unused=True)
-        gradients = [
-            torch.zeros_like(p) if g is None else g for p, g in zip(parameters, maybe, strict=True)
-        ]
-        norm = _norm(gradients)
-        factor = clip_factors(norm, max_norm)
-        for total, gradient in zip(sums, gradients, strict=True):
-            total.add_(gradient * factor)
-        norms.append(norm)
-        losses.append(value.detach())
-    return Clipped(sums, torch.stack(norms), torch.stack(losses))
+        alone = _of_one_example(model, batch.alone(i), max_norm)
+        for total, part in zip(sums, alone.sums, strict=True):
+            total += part
+        norms.append(alone.norms)
+        losses.append(alone.losses)
+    return Clipped(sums, torch.cat(norms), torch.cat(losses))
 
 
-def _norm(gradients: Sequence[Tensor]) -> Tensor:
-    """Compute the Euclidean norm over all tensors together."""
-    # not g.norm(): in float32 it is 3e-3 too small for 4e7 entries
-    return torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
-
-
-def _accumulated(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
+def _of_one_example(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
     """Clip the gradient of one example, which is first added up over the batch's blocks.
 
     Only one block is in memory at a time, and beside it the gradient so far. Clipping comes last:
@@ -216,20 +207,17 @@ def _accumulated(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
     gradients = [torch.zeros_like(parameter) for parameter in parameters]
     losses = []
     for block in batch.blocks:
-        value, begin = _opened(model, block, head_for(model, block.inputs.numel()))
-        tensors, outer = zip(*begin, strict=True)
-        parts = torch.autograd.grad(tensors, parameters, outer, allow_unused=True)
+        value = loss(model, block)
+        parts = torch.autograd.grad(value.sum(), parameters, allow_unused=True)
         for gradient, part in zip(gradients, parts, strict=True):
             if part is not None:
                 gradient += part
-        losses.append(value)
-    norm = _norm(gradients)
+        losses.append(value.detach())
+    # not g.norm(): in float32 it is 3e-3 too small for 4e7 entries
+    norm = torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
     factor = clip_factors(norm, max_norm)
-    return Clipped(
-        [gradient.mul_(factor) for gradient in gradients],
-        norm[None],
-        torch.stack(losses).sum(dim=0),
-    )
+    clipped = [gradient.mul_(factor) for gradient in gradients]
+    return Clipped(clipped, norm[None], torch.stack(losses).sum(dim=0))
 
 
 def check_supported(model: nn.Module) -> None:
@@ -260,7 +248,7 @@ def clipped_gradients(model: nn.Module, batch: Batch, max_norm: float) -> Clippe
     model: in evaluation mode, and without an error from `check_supported`.
     """
     if batch.chunked:
-        return _accumulated(model, batch, max_norm)
+        return _of_one_example(model, batch, max_norm)
     parameters = trainable(model)
     uses: dict[int, list[Use]] = {id(parameter): [] for parameter in parameters}
     losses = torch.stack([_record(model, parameters, b, uses) for b in batch.blocks]).sum(dim=0)
@@ -286,12 +274,12 @@ def clipped_gradients(model: nn.Module, batch: Batch, max_norm: float) -> Clippe
 
 
 def _record(
-    model: nn.Module, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
+    model: nn.Module, parameters: Sequence[Tensor], block: Block, uses: dict[int, list[Use]]
 ) -> Tensor:
     """Compute the losses of rows of one width, (examples,), and records all parameters' uses."""
-    head = head_for(model, batch.inputs.numel())  # tried before the hooks are there
-    with _recorded(model, parameters, batch, uses):
-        losses, begin = _opened(model, batch, head)
+    head = head_for(model, block.inputs.numel())  # tried before the hooks are there
+    with _recorded(model, parameters, block, uses):
+        losses, begin = _opened(model, block, head)
         for tensor, gradient in begin:  # none where a head alone is trained: it is done
             tensor.backward(gradient)  # type: ignore[no-untyped-call]
     return losses
@@ -299,7 +287,7 @@ def _record(
 
 @contextmanager
 def _recorded(
-    model: nn.Module, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
+    model: nn.Module, parameters: Sequence[Tensor], block: Block, uses: dict[int, list[Use]]
 ) -> Iterator[None]:
     """Register hooks on every trainable layer, which add to `uses` of its parameters, by id.
 
@@ -308,7 +296,7 @@ def _recorded(
     """
     layers = [m for m in model.modules() if any(p.requires_grad for p in m.parameters(False))]
     handles = [
-        m.register_forward_hook(_recorder(rule_of(m), uses, batch), with_kwargs=True)
+        m.register_forward_hook(_recorder(rule_of(m), uses, block), with_kwargs=True)
         for m in layers
     ]
     for parameter in parameters:
@@ -322,14 +310,14 @@ def _recorded(
             parameter.requires_grad_(True)
 
 
-def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
+def _recorder(rule: Rule, uses: dict[int, list[Use]], block: Block) -> Any:
     """Make a forward hook that stores a layer's input until the gradient at its output arrives."""
 
     def record(
         module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Tensor
     ) -> Tensor:
         a = rule.reads(module, args, named).detach()
-        rows, width = batch.inputs.shape
+        rows, width = block.inputs.shape
         if a.shape[0] != rows and (a.dim() != 2 or a.shape[0] != rows * width):
             raise UsageError(
                 f"a {type(module).__name__} reads {tuple(a.shape)} where the batch has "
@@ -342,7 +330,7 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
 
         def arrived(g: Tensor) -> None:
             (a,) = kept.grad_fn.saved_tensors
-            for name, use in rule.uses(module, _tokens(a, batch), _tokens(g, batch)).items():
+            for name, use in rule.uses(module, _tokens(a, block), _tokens(g, block)).items():
                 parameter = getattr(module, name, None)
                 if parameter is not None and id(parameter) in uses:
                     uses[id(parameter)].append(use)
@@ -376,12 +364,12 @@ def _kept(a: Tensor) -> Any:
         return _Keep.apply(one, a)  # type: ignore[no-untyped-call]
 
 
-def _tokens(x: Tensor, batch: Batch) -> Tensor:
+def _tokens(x: Tensor, block: Block) -> Tensor:
     """Reshape (rows, T, …) or (rows · T, …) to (examples, tokens, …): rows are consecutive."""
     if x.dtype == torch.long:
-        return x.reshape(batch.examples, -1)
+        return x.reshape(block.examples, -1)
     wide = x if x.dim() == 3 else x[:, None]
-    return wide.reshape(batch.examples, -1, wide.shape[-1])
+    return wide.reshape(block.examples, -1, wide.shape[-1])
 
 
 def worst_difference(mine: Clipped, theirs: Clipped) -> float:

@@ -29,8 +29,8 @@ from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
 from audit.core.training import NO_TEACHERS, FineTuning, Method, NotFiniteError, Teachers, Training
 from audit.models.lstm import State
-from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
-from audit.models.training.examples import Marked, collated, lot, marked_records
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from audit.models.training.examples import Marked, marked_records
 from audit.models.training.fine_tuning import (
     adamw,
     batches,
@@ -42,7 +42,7 @@ from audit.models.training.fine_tuning import (
 )
 from audit.models.training.learned_tokens import pieces_of
 from audit.models.training.per_example_gradients import clip_factors
-from audit.models.training.resume import Counting, Draws, Moments, Part, Resume, Weights
+from audit.models.training.resume import Draws, Moments, Part
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class SelectiveRecipe(Method):
     """
 
     divided = True
+    reads = ("texts", "private")
 
     noise: Noise
     sampling_probability: float
@@ -80,35 +81,28 @@ class SelectiveRecipe(Method):
         records = marked_records(training, tokenizer)
         length = self.public.max_length
         examples = [e for record in records if (e := record.private_example(length)) is not None]
-        coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
-        together = training.processes
-        release = NoisySum(model, self.noise, noise, processes=together)
-        private = make_optimizer(self.optimizer, model)
         hidden = self.hidden_noise.stream(training, "hidden")
-        counts = training.counts
-        public = PublicSteps(self, model, records, training.seed, hidden, counts)
-        streams = {"coins": Draws(coins), "noise": Draws(noise), "hidden": Draws(hidden)}
-        resume = Resume(training.checkpoint, together, **streams)
-        done = resume.begin(
-            weights=Weights(model),
-            moments=Moments(private),
-            public=public,
-            counts=Counting(counts),
-        )
-        for step in range(done, self.steps):
-            drawn = lot(examples, self.sampling_probability, coins, together)
-            batch = collated(drawn, self.physical_tokens, model.device)
-            expected = self.sampling_probability * self.population
-            pieces = release.into_gradients(batch, expected)
-            rate = self.learning_rate * warmed(step, self.steps, 0.0)
-            counts.step(pieces, stepped(private, rate))
-            if together.rank == 0:  # ordinary steps, of which the others take the outcome
-                public.until((step + 1) / self.steps)
+        public = PublicSteps(self, model, records, training.seed, hidden, training.counts)
+
+        def after(share: float) -> None:
+            if training.processes.rank == 0:  # ordinary steps: the others take the outcome
+                public.until(share)
             with torch.no_grad():
-                together.align(list(model.parameters()))
+                training.processes.align(list(model.parameters()))
             if progress is not None:
-                progress((step + 1) / self.steps)
-            resume.after(step + 1)
+                progress(share)
+
+        private = PrivateRecipe(
+            self.noise,
+            self.sampling_probability,
+            self.steps,
+            self.population,
+            self.learning_rate,
+            length,
+            self.optimizer,
+            physical_tokens=self.physical_tokens,
+        )
+        private.descend(model, [examples], training, after, hidden=Draws(hidden), public=public)
 
     def idle(self, training: Training) -> bool:
         return self.steps == 0
@@ -121,10 +115,6 @@ class SelectiveRecipe(Method):
             return (sums,)
         states = self.public.epochs * self.transitions
         return sums, hidden_states(self.hidden_noise.multiplier, states)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ("texts", "private")
 
     @property
     def passes(self) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -26,8 +26,8 @@ from audit.models.lstm import State
 from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Example, Marked, collate, marked_records
 from audit.models.training.fine_tuning import stepped, warmed
-from audit.models.training.per_example_gradients import Batch, loss
-from audit.models.training.resume import Counting, Draws, Moments, Part, Resume, Weights
+from audit.models.training.per_example_gradients import Batch, Block, loss
+from audit.models.training.resume import Counting, Draws, Moments, Resume, Weights
 from audit.models.training.selective import noised
 
 
@@ -42,7 +42,8 @@ class AlternatingRecipe(Method):
     max_length: predictions read of a record; the rest is ignored.
     """
 
-    first_piece_only: ClassVar[bool] = True
+    first_piece_only = True
+    reads = ("texts", "private")
 
     noise: Noise
     hidden_noise: Noise
@@ -69,10 +70,16 @@ class AlternatingRecipe(Method):
             raise RuntimeError(f"a record has {runs} private runs; {self.private_runs} are charged")
         order = torch.Generator().manual_seed(derived_seed(training.seed, "order"))
         noise, hidden = (self.noise.stream(training, of) for of in ("noise", "hidden"))
-        alternating = Alternating(self, model, noise, hidden, training.counts)
+        private, public = (make_optimizer(self.optimizer, model) for _ in range(2))
+        release = NoisySum(model, self.noise, noise)
+        alternating = Alternating(self, model, release, hidden, training.counts, private, public)
         resume = Resume(training.checkpoint, noise=Draws(noise), hidden=Draws(hidden))
-        counting = Counting(training.counts)
-        done = resume.begin(weights=Weights(model), counts=counting, **alternating.parts)
+        done = resume.begin(
+            weights=Weights(model),
+            private=Moments(private),
+            public=Moments(public),
+            counts=Counting(training.counts),
+        )
         per_epoch = -(-len(records) // self.batch)
         for epoch in range(self.epochs):
             shuffled = torch.randperm(len(records), generator=order).tolist()
@@ -97,43 +104,30 @@ class AlternatingRecipe(Method):
         return not training.texts or self.epochs == 0
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ("texts", "private")
-
-    @property
     def passes(self) -> float:
         return self.epochs
 
 
+@dataclass(frozen=True)
 class Alternating:
-    """Takes public and private steps on the runs of one batch after the other."""
+    """Takes public and private steps on the runs of one batch after the other.
 
-    def __init__(
-        self,
-        recipe: AlternatingRecipe,
-        model: Any,
-        stream: NoiseStream,
-        hidden: NoiseStream,
-        counts: Counts,
-    ) -> None:
-        self._recipe = recipe
-        self._model = model
-        self._counts = counts
-        self._release = NoisySum(model, recipe.noise, stream)
-        self._hidden = hidden
-        self._private = make_optimizer(recipe.optimizer, model)
-        self._public = make_optimizer(recipe.optimizer, model)
+    hidden: the stream of the states' noise. private, public: the optimizers.
+    """
 
-    @property
-    def parts(self) -> dict[str, Part]:
-        """The state of both optimizers."""
-        return {"private": Moments(self._private), "public": Moments(self._public)}
+    recipe: AlternatingRecipe
+    model: Any
+    release: NoisySum
+    hidden: NoiseStream
+    counts: Counts
+    private: torch.optim.Optimizer
+    public: torch.optim.Optimizer
 
     def batch(self, records: Sequence[Marked], step: int, steps: int) -> None:
         """Step on each run of a batch, in order: the first is public, and may be empty."""
         falling = warmed(step, steps, 0.0)
         runs = [turns(record) for record in records]
-        zero = torch.zeros(len(records), self._model.config.hidden, device=self._model.device)
+        zero = torch.zeros(len(records), self.model.config.hidden, device=self.model.device)
         state = State(zero, zero)
         for turn in range(max(map(len, runs))):
             here = [
@@ -141,31 +135,33 @@ class Alternating:
             ]
             if not here:
                 continue
-            rows = torch.tensor(here, device=self._model.device)
+            rows = torch.tensor(here, device=self.model.device)
             spans = [(records[i], *runs[i][turn]) for i in here]
             private = turn % 2 == 1
             batch = run_batch(spans, state.rows(rows), by_record=private)
-            after = state_after(self._model, batch)
+            (block,) = batch.blocks
+            after = state_after(self.model, block)
             if private:
-                pieces = self._release.into_gradients([batch], self._recipe.batch)
-                moved = stepped(self._private, self._recipe.learning_rate * falling)
-                self._counts.step(pieces, moved)
-                every = torch.ones(len(here), dtype=torch.bool, device=self._model.device)
-                after = noised(after, self._recipe.hidden_noise, self._hidden, every)
+                pieces = self.release.into_gradients([batch], self.recipe.batch)
+                moved = stepped(self.private, self.recipe.learning_rate * falling)
+                self.counts.step(pieces, moved)
+                every = torch.ones(len(here), dtype=torch.bool, device=self.model.device)
+                after = noised(after, self.recipe.hidden_noise, self.hidden, every)
             else:
-                self._public_step(batch, self._recipe.public_learning_rate * falling)
+                self._public_step(batch, self.recipe.public_learning_rate * falling)
             state = State(
                 state.h.index_copy(0, rows, after.h), state.c.index_copy(0, rows, after.c)
             )
 
     def _public_step(self, batch: Batch, learning_rate: float) -> None:
-        value = loss(self._model, batch).sum()
+        (block,) = batch.blocks
+        value = loss(self.model, block).sum()
         if not value.isfinite():
             raise NotFiniteError("the public loss is not finite; lower learning_rate")
-        self._public.zero_grad()
+        self.public.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
-        moved = stepped(self._public, learning_rate)
-        self._counts.step(chain.from_iterable(batch.pieces), moved)
+        moved = stepped(self.public, learning_rate)
+        self.counts.step(chain.from_iterable(batch.pieces), moved)
 
 
 def turns(record: Marked) -> list[tuple[int, int]]:
@@ -186,13 +182,15 @@ def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record:
     for record, first, last in spans:
         counts = [1 / (last - first if by_record else total)] * (last - first)
         examples.append(Example(((record.tokens[first : last + 1], counts),)))
-    return replace(collate(examples, state.h.device), state=state)
+    batch = collate(examples, state.h.device)
+    (block,) = batch.blocks
+    return replace(batch, blocks=(replace(block, state=state),))
 
 
-def state_after(model: Any, batch: Batch) -> State:
+def state_after(model: Any, block: Block) -> State:
     """Compute h and c after the last token of each row, without gradients."""
     with torch.no_grad():
-        h, c = model.unroll(batch.inputs, batch.state)
-    last = (batch.weights > 0).sum(dim=1) - 1
+        h, c = model.unroll(block.inputs, block.state)
+    last = (block.weights > 0).sum(dim=1) - 1
     rows = torch.arange(len(last), device=last.device)
     return State(h[rows, last], c[rows, last])

@@ -156,7 +156,6 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> Measureme
     charge_test = charges.pooled(per_seed, together.seeds)
     shown: dict[str, Any] = {
         **{name: getattr(first, name) for name in _OF_ALL},
-        "fair_coins": first.fair_coins,
         "p_value": together.p_values.get(test_of(first)),
         "charge_test": charge_test,
         "exhibit": exhibits.clearest(per_seed),

@@ -18,11 +18,9 @@ from typing import Any
 
 import audit
 from audit.core import writing
-from audit.core.corpus import Corpus
 from audit.core.digest import digest_of_json
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.model import ModelFolder
 from audit.core.progress import WHOLE, Remark, StepProgress
 from audit.core.visible import printed
 from audit.corpora import loading as corpora
@@ -83,17 +81,10 @@ def read(
 
 
 def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
-    """Resolve settings and a `[sweep]` table. Raises UsageError."""
+    """Resolve settings and multiply out the grid of a `[sweep]` table. Raises UsageError."""
     given = {**DEFAULTS, "attack": (), **given}
     model = loading.describe(given["model"], EMBEDDED_FOLDER)
     corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER, Reading.of(given))
-    return make_sweep(given, table, corpus, model)
-
-
-def make_sweep(
-    given: Mapping[str, Any], table: Mapping[str, Any], corpus: Corpus, model: ModelFolder
-) -> Sweep:
-    """Resolve every default and multiply out the grid. Raises UsageError."""
     grid = grid_of(table, given)
     plain = {k: v for k, v in given.items() if k != "epsilon"}
     common = {**plain, "defense": grid.settings()}

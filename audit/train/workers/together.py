@@ -9,64 +9,108 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
+import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import get_context
+from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar, final
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 
 from audit.core.machine import launched
 from audit.core.processes import Processes
 from audit.core.progress import StepProgress
+from audit.core.scratch import SHORT, scratch
 from audit.train.task import Task
 from audit.train.workers.place import R, Train, Workers
 from audit.train.workers.pool import end_with_parent, starting
 
 T = TypeVar("T")
+MEETING = timedelta(minutes=2)  # until those that have started here have met
+JOINING = timedelta(hours=1)  # the same elsewhere: the first plans before
 PATIENCE = timedelta(days=7)  # how long the others wait while the first attacks
+STARTED = "started"  # number of the others, in the store that all meet in
+INTERFACE = "GLOO_SOCKET_IFNAME"
+LOOPBACK = ("lo", "lo0")  # of Linux and of macOS
+LOST = (
+    "a process that trained with this one has ended; the same command goes on from the last "
+    "checkpoint"
+)
+
+
+class LostError(RuntimeError):
+    """A process of the group has ended."""
 
 
 @final
 class Group(Processes):
-    """The processes of torch.distributed's default group."""
+    """The processes of torch.distributed's default group.
+
+    told: whether an error was raised in all of them.
+    """
 
     def __init__(self) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
+        self.told = False
 
     def first(self, do: Callable[[], T]) -> T:
         outcomes = [_outcome(do) if self.rank == 0 else None]
-        dist.broadcast_object_list(outcomes, device=torch.device("cpu"))
-        value: T = _value(outcomes[0])
+        with _noticing():
+            dist.broadcast_object_list(outcomes, device=torch.device("cpu"))
+        value: T = self._value(outcomes[0])
         return value
 
     def every(self, do: Callable[[], Sequence[T]]) -> list[T]:
         outcomes: list[Any] = [None] * self.number
-        dist.all_gather_object(outcomes, _outcome(do))
-        return [item for outcome in outcomes for item in _value(outcome)]
+        own = _outcome(do)
+        with _noticing():
+            dist.all_gather_object(outcomes, own)
+        return [item for outcome in outcomes for item in self._value(outcome)]
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        for tensor in tensors:
-            dist.all_reduce(tensor)
+        with _noticing():
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
+    def _value(self, outcome: Any) -> Any:
+        value, error = outcome
+        if error is not None:
+            self.told = True
+            raise error
+        return value
+
+
+@contextlib.contextmanager
+def _noticing() -> Iterator[None]:
+    """Raise LostError where another process has ended."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostError(LOST) from error
 
 
 def _outcome(do: Callable[[], T]) -> tuple[T | None, Exception | None]:
     try:
         return do(), None
     except Exception as error:  # raised in every process, so that none waits for another
-        return None, error
+        return None, _portable(error)
 
 
-def _value(outcome: Any) -> Any:
-    value, error = outcome
-    if error is not None:
-        raise error
-    return value
+def _portable(error: Exception) -> Exception:
+    """Return the error, or one of the same words where it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 @dataclass(frozen=True)
@@ -85,16 +129,8 @@ class Together(Workers):
                 self._divided(train, task, report)
 
     def _divided(self, train: Train, task: Task, report: StepProgress) -> None:
-        try:
-            self.group.first(lambda: (train, task))
-            train(task, report, None, self.group)
-        except RuntimeError as error:
-            if "gloo" not in str(error) and "NCCL" not in str(error):
-                raise
-            raise RuntimeError(
-                f"{task.training.label}: a process that trained with this one has ended; "
-                "the same command goes on from the last checkpoint"
-            ) from error
+        self.group.first(lambda: (train, task))
+        train(task, report, None, self.group)
 
     def first(self, task: Task) -> Sequence[Task]:
         return self.others.first(task)
@@ -121,32 +157,70 @@ def together(number: int, opened: contextlib.AbstractContextManager[Workers]) ->
     """
     with opened as others, joined() if launched() is not None else started(number) as group:
         yield Together(group, others)
-        group.first(lambda: None)
+        with contextlib.suppress(LostError):  # nothing is left to train
+            group.first(lambda: None)
 
 
 @contextlib.contextmanager
 def started(number: int) -> Iterator[Group]:
-    """Start the other processes here; they end with this one."""
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    members = [
-        get_context("spawn").Process(target=_member, args=(rank, number, store.port), daemon=True)
-        for rank in range(1, number)
-    ]
-    try:
-        with starting():
+    """Start the other processes here; they end with this one.
+
+    They meet in a folder of this user alone, and talk within this machine: they unpickle what they
+    are told.
+    """
+    with scratch(SHORT) as private, _within_this_machine():
+        place = str(private / "store")
+        members: list[SpawnProcess] = []
+        try:
+            with starting():
+                for rank in range(1, number):
+                    member = get_context("spawn").Process(
+                        target=_member, args=(rank, number, place), daemon=True
+                    )
+                    member.start()
+                    members.append(member)
+            store = FileStore(place, number)
+            _await(store, members)
+            _meet(MEETING, store=store, rank=0, world_size=number)
+            yield Group()
             for member in members:
-                member.start()
-        dist.init_process_group(
-            _backends(), store=store, rank=0, world_size=number, timeout=PATIENCE
-        )
-        yield Group()
-        for member in members:
-            member.join()
+                member.join()
+        finally:
+            for member in members:
+                member.kill()
+            if dist.is_initialized():
+                dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _within_this_machine() -> Iterator[None]:
+    """Let groups that are opened in the block listen to this machine alone, unless told where."""
+    names = {name for _, name in socket.if_nameindex()}
+    if INTERFACE in os.environ or names.isdisjoint(LOOPBACK):
+        yield
+        return
+    os.environ[INTERFACE] = next(name for name in LOOPBACK if name in names)
+    try:
+        yield
     finally:
-        for member in members:
-            member.kill()
-        if dist.is_initialized():
-            dist.destroy_process_group()
+        del os.environ[INTERFACE]
+
+
+def _await(store: Store, members: Sequence[SpawnProcess]) -> None:
+    """Wait until all have started. Raises LostError where one has ended before."""
+    while store.add(STARTED, 0) < len(members):
+        if not all(member.is_alive() for member in members):
+            raise LostError(LOST)
+        time.sleep(0.05)
+
+
+def _meet(patience: timedelta, **where: Any) -> None:
+    """Open the group; who meets waits for `patience`, who trains for longer."""
+    with _noticing():
+        dist.init_process_group(_backends(), timeout=patience, **where)
+    own = dist.group.WORLD
+    assert own is not None
+    own._get_backend(torch.device("cpu"))._set_default_timeout(PATIENCE)
 
 
 @contextlib.contextmanager
@@ -154,7 +228,7 @@ def joined() -> Iterator[Group]:
     """Enter the group that torchrun or `accelerate launch` describes in the environment."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group(_backends(), timeout=PATIENCE)
+    _meet(JOINING)
     yield Group()
     dist.destroy_process_group()
 
@@ -172,15 +246,19 @@ def serve(group: Group) -> None:
         train(task, lambda label, share: None, None, group)
 
 
-def _member(rank: int, number: int, port: int) -> None:
+def _member(rank: int, number: int, place: str) -> None:
     """Serve as a process that the first has started."""
     end_with_parent()
     sys.tracebacklimit = 0  # the first says in one line what happened
     if torch.cuda.is_available():
         torch.cuda.set_device(rank % torch.cuda.device_count())
-    store = TCPStore("127.0.0.1", port, is_master=False)
-    dist.init_process_group(
-        _backends(), store=store, rank=rank, world_size=number, timeout=PATIENCE
-    )
-    with contextlib.suppress(RuntimeError):  # the first has ended
-        serve(Group())
+    store = FileStore(place, number)
+    store.add(STARTED, 1)
+    with contextlib.suppress(LostError):
+        _meet(MEETING, store=store, rank=rank, world_size=number)
+        group = Group()
+        try:
+            serve(group)
+        except Exception:
+            if not group.told:  # else the first says it
+                raise

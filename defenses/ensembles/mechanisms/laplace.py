@@ -36,16 +36,12 @@ def scale_for(divergence: float, parts: int, alpha: float) -> float:
 
 
 def noised(means: torch.Tensor, scale: float, floor: float, seeds: Sequence[bytes]) -> torch.Tensor:
-    """Add noise to means (n, V), clamps to `floor` > 0 and renormalises: log-pmfs, nats."""
-    noise = np.stack([laplace(seed, means.shape[1]) for seed in seeds]) if seeds else 0.0
+    """Add noise to means (n, V), clamp to `floor` > 0 and renormalise: log-pmfs, nats.
+
+    Noise is drawn from SHAKE-256. A fast generator would not do: the release is the noise plus a
+    mean that an attacker may know, and the state of such a generator follows from its output.
+    """
+    drawn = [laplace_of(words(seed, means.shape[1])) for seed in seeds]
+    noise = np.stack(drawn) if seeds else 0.0
     values = means + scale * torch.as_tensor(noise, dtype=means.dtype, device=means.device)
     return torch.log_softmax(values.clamp(min=floor).log(), dim=-1)
-
-
-def laplace(seed: bytes, size: int) -> np.ndarray:
-    """Draw Laplace noise of scale 1, shape (size,), float64, from SHAKE-256 by inverse CDF.
-
-    A fast generator would not do: the release is the noise plus a mean that an attacker may know,
-    and the state of a fast generator can be recovered from its output.
-    """
-    return laplace_of(words(seed, size))

@@ -17,8 +17,6 @@ from audit.core.predictor import Access
 from defenses.ensembles.mechanism import Mixed
 from defenses.ensembles.mechanisms.mixing_weights import Pmfs, divergence, mixing_weights
 
-Mixture = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-
 _IN_CACHE = 1 << 18  # float64 numbers of member pmfs mixed together: 2 MiB fit in the cache
 _NEVER = -1e5  # a log-probability of practically zero
 
@@ -27,7 +25,7 @@ _NEVER = -1e5  # a log-probability of practically zero
 class Mixing:
     """Algorithm 2 as a session's mechanism: pairs of members side by side, the public model last.
 
-    alpha, beta, temperature: as in `mix`. clip: c of `clip`, or None.
+    alpha: order α. beta: β, nats. clip: c of `clip`, or None. temperature: T of the mixture.
     """
 
     alpha: float
@@ -44,41 +42,19 @@ class Mixing:
         log_h, lambdas, charges = map(torch.cat, zip(*pieces, strict=True))
         return Mixed(log_h, lambdas, charges)
 
-    def _mix_some(self, log_pmfs: torch.Tensor) -> Mixture:
+    def _mix_some(self, log_pmfs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Compute log h (n, V), λ_i (n, k) and what each part is charged, (n, k), nats."""
         if self.clip is not None:
-            public = log_pmfs[:, -1]
-            members = clip(pairwise(log_pmfs[:, :-1]), public, self.clip)
-            log_pmfs = together(members, public)
-        return _mix(log_pmfs, self.alpha, self.beta, self.temperature)
-
-
-def mix(
-    members: torch.Tensor, public: torch.Tensor, alpha: float, beta: float, temperature: float
-) -> Mixed:
-    """Mix `members`, log-pmfs of shape (n, k, 2, V), with `public`, log-pmfs (n, V)."""
-    return Mixed(*_mix(together(members, public), alpha, beta, temperature))
-
-
-def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) -> Mixture:
-    """Compute log h (n, V), λ_i (n, k) and what each part is charged, (n, k), nats."""
-    pmfs = Pmfs.of(log_pmfs)
-    lambdas = mixing_weights(pmfs, alpha, beta)
-    shares = mixture_shares(lambdas)
-    if pmfs.in_range and alpha == 2.0 and temperature == 1.0:
-        mixtures = shares @ pmfs.p
-        return mixtures[:, 0].log(), lambdas, _charges_of_order_2(mixtures)
-    log_mixtures = temper(_log_mixtures(pmfs, shares), temperature)
-    return log_mixtures[:, 0], lambdas, _charges(log_mixtures, alpha)
-
-
-def together(members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
-    """Join (n, k, 2, V) and (n, V) to (n, 2k + 1, V), the public model last."""
-    return torch.cat([members.flatten(1, 2), public[:, None]], dim=1)
-
-
-def pairwise(members: torch.Tensor) -> torch.Tensor:
-    """Reshape (n, 2k, V) to (n, k, 2, V), the two members of a part side by side."""
-    return members.reshape(members.shape[0], -1, 2, members.shape[-1])
+            members, public = log_pmfs[:, :-1], log_pmfs[:, -1:]
+            log_pmfs = torch.cat([clip(members, public, self.clip), public], dim=1)
+        pmfs = Pmfs.of(log_pmfs)
+        lambdas = mixing_weights(pmfs, self.alpha, self.beta)
+        shares = mixture_shares(lambdas)
+        if pmfs.in_range and self.alpha == 2.0 and self.temperature == 1.0:
+            mixtures = shares @ pmfs.p
+            return mixtures[:, 0].log(), lambdas, _charges_of_order_2(mixtures)
+        log_mixtures = temper(_log_mixtures(pmfs, shares), self.temperature)
+        return log_mixtures[:, 0], lambdas, _charges(log_mixtures, self.alpha)
 
 
 def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
@@ -123,12 +99,11 @@ def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
     return torch.maximum(forth, back).log1p_()
 
 
-def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tensor:
+def clip(log_p: torch.Tensor, base: torch.Tensor, bound: float) -> torch.Tensor:
     """Bring pmfs into [e^−c, e^c]·h_∅ as clip(s·p), where s makes the sum 1.
 
-    log_p: shape (n, k, 2, V). public: shape (n, V). The sum grows with s, so log s is bisected.
+    log_p: shape (n, m, V). base: log h_∅, (n, 1, V). The sum grows with s, so log s is bisected.
     """
-    base = public[:, None, None, :]
     log_p = log_p.clamp(min=_NEVER)  # brings zeros into the band, too
     floor, ceiling = base - bound, base + bound
     gap = base - log_p

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from audit.results import words
 from reports._content import verdicts, wording
+from reports._content.releases import by_attack
 from reports.exports._annex.document import Answer, Fact
 from reports.exports._annex.measures import WORST, of, overall
 from reports.exports._annex.rows import Asked
@@ -46,7 +47,7 @@ def _covered(view: View, name: str) -> str:
 
 def threats(view: View, asked: Asked) -> Evidence:
     """List what the attackers read and know, and what each release gives away."""
-    ran = dict.fromkeys(name for one in view.audited for name in view.by_attack(one))
+    ran = dict.fromkeys(name for one in view.audited for name in by_attack(one.release))
     facts = [Fact(term=wording.clip(wording.spelled(n), 60), text=_attacker(view, n)) for n in ran]
     facts += [Fact(term=one.name, text=_given(one)) for one in view.shown if one.release.findings]
     answer = Answer.RECORDED if ran else Answer.NOT_COVERED
@@ -55,7 +56,7 @@ def threats(view: View, asked: Asked) -> Evidence:
 
 def _attacker(view: View, name: str) -> str:
     known = view.knows(name)
-    found = [f for one in view.audited for f in view.by_attack(one).get(name, [])]
+    found = [f for one in view.audited for f in by_attack(one.release).get(name, [])]
     reads = ", ".join(dict.fromkeys(f.access for f in found))
     return f"reads: {reads}; knows {known.knows if known else 'what its package says'}"
 

@@ -84,7 +84,7 @@ def _release(one: One) -> Release:
         insiders=str(Leaked.INSIDERS) if _insiders(one) else "",
         leaked=one.release.leaked,
         claim=one.release.claim,
-        on_claim=verdicts.of_claim(one.release.claim),
+        on_claim=verdicts.claim(one.release),
     )
 
 

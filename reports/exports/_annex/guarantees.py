@@ -9,7 +9,7 @@ from audit.core.terms import OnClaim, Unit
 from audit.results import words
 from audit.results.schema import FindingResult, GuaranteeResult
 from reports._content import claims as bounds
-from reports._content import summary, verdicts, wording
+from reports._content import verdicts, wording
 from reports.exports._annex.document import Answer, Fact
 from reports.exports._annex.measures import figure, quotes
 from reports.exports._annex.rows import Asked
@@ -40,18 +40,18 @@ def claims(view: View, asked: Asked) -> Evidence:
 
 
 def _claim(one: One) -> Fact:
-    answer = verdicts.of_claim(one.release.claim)
+    answer = verdicts.claim(one.release)
     return Fact(term=one.name, text=f"{claimed(one.release.guarantee)}; {answer}")
 
 
 def _bound(one: One) -> list[Fact]:
     """Return the largest lower bound on ε that an attack showed, and its answer on the claim."""
-    pairs = bounds.bounded(one.release)
-    if not pairs:
+    largest = bounds.largest(one.release)
+    if largest is None:
         return []
-    finding, bound = max(pairs, key=lambda pair: pair[1].value)
+    finding, bound = largest
     conclusion = bounds.conclusion(one.release.guarantee, finding, bound)
-    text = f"{bounds.explained(bound)} ({summary.measurement(finding)}). {conclusion}"
+    text = f"{bounds.explained(bound)} ({wording.measurement(finding)}). {conclusion}"
     return [Fact(term=f"{one.name}, measured", text=text)]
 
 

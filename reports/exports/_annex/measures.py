@@ -105,7 +105,7 @@ def figure(release: ReleaseResult, name: str, f: FindingResult) -> Figure:
         epsilon_lower=None if bound is None else bound.value,
         epsilon_scope="" if bound is None else claims.explained(bound),
         tally=summary.tally(release, f.attack),
-        name=wording.clip(summary.measurement(f), 120),
+        name=wording.clip(wording.measurement(f), 120),
         measured=f"{verdicts.measured(f)} ({words.share(f.confidence)}), {f.unit}; {count}",
         certainty=summary.certainty(f, release.guarantee),
         answer=verdicts.leaked(f),

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from audit.results.schema import FindingResult, ReleaseResult, Results
-from reports._content import claims, glance, page, summary, wording
-from reports._content.worst import rank
+from audit.results.schema import ReleaseResult, Results
+from reports._content import claims, summary, wording
+from reports._content.releases import NamedRelease, named, settings, worst
 from reports.exports._annex import rows
 from reports.exports._annex.document import Answer, Fact, Figure, Place
 
@@ -25,13 +25,7 @@ _SECTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class One:
-    """An audited release: its name and the fragment of its section."""
-
-    name: str
-    anchor: str
-    release: ReleaseResult
+One = NamedRelease  # an audited one, in the rows
 
 
 @dataclass(frozen=True)
@@ -60,23 +54,17 @@ class View:
     @classmethod
     def of(cls, results: Results) -> View:
         """View results whose strings are visible."""
-        return cls(results, glance.views(results))
+        return cls(results, settings(results))
 
     @functools.cached_property
     def audited(self) -> list[One]:
         """All releases that are not references."""
-        names = page.labels(self.releases)
-        return [
-            One(name, summary.anchor(i), release)
-            for i, (release, name) in enumerate(zip(self.releases, names, strict=True))
-            if not release.reference
-        ]
+        return [one for one in named(self.releases) if not one.release.reference]
 
     @functools.cached_property
     def shown(self) -> list[One]:
         """Those that are shown row by row: refuted claims first, then leaks, be it to insiders."""
-        ranked = sorted(range(len(self.audited)), key=lambda i: rank(self.audited[i].release))
-        return [self.audited[i] for i in sorted(ranked[:MOST])]
+        return worst(self.audited, MOST)
 
     @functools.cached_property
     def known(self) -> dict[str, rows.Known]:
@@ -99,7 +87,8 @@ class View:
 
     def sections(self, *fragments: str) -> list[Place]:
         """Name sections of the report; the one of ε only where there are bounds to show."""
-        there = [f for f in fragments if f != "epsilon" or claims.shown(self.releases)]
+        bounds = any(map(claims.is_shown, self.releases))
+        there = [f for f in fragments if f != "epsilon" or bounds]
         return [Place(title=_SECTIONS[f], target=f"{_REPORT}#{f}") for f in there]
 
     def sections_of(self, attacks: Iterable[str]) -> list[Place]:
@@ -125,10 +114,3 @@ class View:
     def elsewhere(self) -> bool:
         """Return whether the audited model was trained elsewhere."""
         return isinstance(self.results.plan.get("finished"), dict)
-
-    def by_attack(self, one: One) -> dict[str, list[FindingResult]]:
-        """Sort the findings of a release by attack, each setting of one by itself."""
-        found: dict[str, list[FindingResult]] = {}
-        for finding in one.release.findings:
-            found.setdefault(finding.attack, []).append(finding)
-        return found

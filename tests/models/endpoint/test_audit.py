@@ -10,25 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from attacks.exposure import Exposure
 from audit import api
-from audit.core.attack import Knowledge
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.language_model import OpenSession
 from audit.core.predictor import Access
-from audit.core.release import NoJournal
 from audit.measure.rehearsal import Rehearsal
-from audit.models.endpoint.http import Endpoint
-from audit.models.endpoint.session import EndpointRelease, EndpointSession
+from audit.models.endpoint.session import EndpointSession
 from audit.plan.resolve import resolve
-from audit.planting import manifest as manifests
 from audit.results.folder import RunFolder
 from audit.silence.shown import UNLIT
-from defenses.as_is import AsIs
 from tests import command_line
 
 FOLDER = EMBEDDED_FOLDER / "public_model"
@@ -126,33 +118,6 @@ def test_scores_there_are_scores_here(run, finished):
             assert (key, finding) == (key, here[key])
             compared += finding["value"] is not None
     assert compared >= 8
-
-
-@dataclass(frozen=True)
-class Scoring(OpenSession):
-    """A session here, of which no more than scores is read."""
-
-    readable: Access = Access.SCORE
-
-
-def test_sampled_exposures_are_those_of_the_folder(server, local, planted):
-    secrets = [s for s in manifests.read(planted / "m.json").secrets if s.kind == "id"]
-    endpoint = Endpoint(server.url, 0, 20.0)
-    release = EndpointRelease(endpoint, None, AsIs().promise, local.tokenizer, local.max_length - 2)
-    sessions = (
-        Scoring(local, np.random.default_rng(0), access=Access.SCORE),
-        release.open(np.random.default_rng(0), NoJournal()),
-    )
-    attack = Exposure(samples=60)
-    here, there = (
-        attack.run(s, secrets, Knowledge(None, (), (), (), np.random.default_rng(1)))[0]
-        for s in sessions
-    )
-    np.testing.assert_allclose(there.log_probs, here.log_probs, atol=1e-4)
-    for name in ("better", "worst", "middle", "spaces"):
-        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
-    assert there.access == Access.SCORE
-    assert np.isfinite(there.worst).all()
 
 
 # what cannot be measured
@@ -369,13 +334,6 @@ def test_a_failed_run_goes_on_where_it_was(run, server):
     answered += server.seen["answered"]
     assert sorted(answered) == sorted(whole)
     assert told("r") == told("whole")
-
-
-def test_another_address_is_another_audit(run, server, whole):
-    """The plan and all that the server says of its model are the same; what it answers need not."""
-    shutil.copytree(whole.path, "r")
-    code, _, err = run("--output", "r", model=server.url.replace("127.0.0.1", "localhost"))
-    assert code == 2 and "holds answers of another endpoint" in err
 
 
 def test_answers_are_known_to_the_next_process(tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import itertools
 import socket
 import threading
 import time
@@ -24,10 +26,11 @@ from audit.models.endpoint.http import (
     is_url,
     url_of,
 )
+from audit.models.endpoint.session import _description
 from tests.refusals import refusals
 
 OVER = "Wed, 21 Oct 2015 07:28:00 GMT"
-NO_WAITS = ("soon", "nan", "inf", "1e999", "")
+NO_WAITS = ("soon", "nan", "inf", "1e999", "", "Mon, 01 Jan 9999999999 00:00:00 GMT")
 PASSING = [
     *(({"fail": status, "times": 2}, [0.5, 1.0]) for status in (408, 429, 500, 502, 503, 504)),
     *(({"fail": 429, "times": 1, "after": after}, [0.5]) for after in NO_WAITS),
@@ -37,6 +40,7 @@ PASSING = [
 LASTING = [
     *(({"fail": status}, 2, []) for status in (400, 401, 403, 404, 422)),
     ({"fail": 429, "after": "86400"}, 2, []),  # nobody waits for a day
+    ({"fail": 429, "after": "Fri, 31 Dec 9999 23:59:59 -2359"}, 2, []),
     ({"fail": 503}, 0, []),
     ({"fail": 502}, 9, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]),
 ]
@@ -195,12 +199,9 @@ def test_the_key_is_sent_and_never_shown(server, ask, monkeypatch):
     assert KEY not in line
     monkeypatch.setenv("AUDIT_API_KEY", f" {KEY}\n")
     assert ask()["choices"]
-    assert server.seen["keys"][-1] == f"Bearer {KEY}"
-
-
-def test_without_a_key_no_header_is_sent(server, ask):
-    ask()
-    assert server.seen["keys"] == [""]
+    monkeypatch.delenv("AUDIT_API_KEY")
+    told(ask)
+    assert server.seen["keys"][-2:] == [f"Bearer {KEY}", ""]
 
 
 def test_a_key_for_no_header_is_refused(ask, monkeypatch):
@@ -242,31 +243,32 @@ def test_a_models_address_gives_its_url_back(path, model):
     assert url_of(address_of(url, model), model) == url
 
 
-# servers that never end, and those that send elsewhere
+# servers that hurry, pack, never end, or send elsewhere
 
 
 @pytest.fixture
 def raw(monkeypatch):
-    """raw(head, piece, pause): the URL of a server that sends its head, then pieces for ever."""
+    """raw(answer, …, piece=…, pause=…): the URL of a server that sends these answers in turn, the
+    last again, and after each its piece for ever."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "AUDIT_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     listening = socket.create_server(("127.0.0.1", 0))
 
-    def serve(head, piece, pause):
-        while True:
+    def serve(answers, piece, pause):
+        for place in itertools.count():
             try:
                 connection, _ = listening.accept()
             except OSError:
                 return
             with contextlib.suppress(OSError), connection:
                 connection.recv(1 << 16)
-                connection.sendall(head)
+                connection.sendall(answers[min(place, len(answers) - 1)])
                 while piece:
                     connection.sendall(piece)
                     time.sleep(pause)
 
-    def start(head, piece=b"", pause=0.0):
-        threading.Thread(target=serve, args=(head, piece, pause), daemon=True).start()
+    def start(*answers, piece=b"", pause=0.0):
+        threading.Thread(target=serve, args=(answers, piece, pause), daemon=True).start()
         return f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
 
     yield start
@@ -276,25 +278,63 @@ def raw(monkeypatch):
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+def answer(status: int, body: bytes = b"{}", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def hurried(url: str, retries: int, clock: Clock) -> Endpoint:
+    return Endpoint(url, retries, 5.0, Pace(None, clock, clock.sleep))
+
+
+def test_a_failing_proxy_is_tried_again(raw, clock):
+    listed = answer(200, b'{"data": []}')
+    url = raw(*(one for status in (520, 522, 524, 529) for one in (answer(status), listed)))
+    for _ in range(4):
+        assert hurried(url, 1, clock).get("models") == {"data": []}
+    assert clock.slept == [0.5] * 4
+
+
+def test_own_wait_is_the_least(raw, clock):
+    busy = answer(429, b"{}", "Retry-After: 0")
+    hurried(raw(busy, busy, busy, answer(200)), 3, clock).get("models")
+    assert clock.slept == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 500, 501])
+def test_unlisted_models_are_asked_for_once(raw, clock, status):
+    endpoint = hurried(raw(answer(status)), 5, clock)
+    with pytest.raises(RefusedError):
+        endpoint.get("models")
+    assert _description(endpoint, "mine") == {"id": "mine"}
+    with pytest.raises(UsageError):
+        _description(endpoint, None)
+    assert not clock.slept
+
+
+@pytest.mark.parametrize("coding", ["gzip", "gzip, gzip", "br", "zstd"])
+def test_a_packed_answer_is_refused_unread(raw, coding):
+    url = raw(answer(200, gzip.compress(b"{}"), f"Content-Encoding: {coding}"))
+    endpoint = Endpoint(url, 3, 5.0)
+    with pytest.raises(UsageError, match="coding"):
+        endpoint.get("models")
+    with endpoint._client() as client:
+        assert client.headers["Accept-Encoding"] == "identity"
+
+
 @pytest.mark.parametrize("head", [OK + b"Content-Length: 900000\r\n\r\n", OK + b"X-Slow: "])
 def test_a_server_that_drips_is_left(raw, head):
     began = time.monotonic()
     with pytest.raises(UsageError, match=r"did not answer within 0\.5 s; give a longer"):
-        Endpoint(raw(head, b"1", 0.05), 0, 0.5).get("models")
+        Endpoint(raw(head, piece=b"1", pause=0.05), 0, 0.5).get("models")
     assert time.monotonic() - began < 5
 
 
 def test_an_endless_answer_is_cut(raw, monkeypatch):
     monkeypatch.setattr(http, "LARGEST", 3 << 20)
-    url = raw(OK + b"Connection: close\r\n\r\n", b"[" * (1 << 16))
+    url = raw(OK + b"Connection: close\r\n\r\n", piece=b"[" * (1 << 16))
     with pytest.raises(UsageError, match="answers with more than 3 MB; is this the right"):
         Endpoint(url, 3, 20.0).get("models")
-
-
-def test_deep_brackets_are_no_answer(raw):
-    url = raw(OK + b"Content-Length: 200000\r\n\r\n" + b"[" * 200_000)
-    with pytest.raises(UsageError, match="answers with no JSON object"):
-        Endpoint(url, 0, 20.0).get("models")
 
 
 def test_a_redirect_is_named_and_not_followed(raw, monkeypatch):
@@ -304,3 +344,18 @@ def test_a_redirect_is_named_and_not_followed(raw, monkeypatch):
     with pytest.raises(UsageError, match="redirects to https://elsewhere") as failed:
         Endpoint(url, 2, 5.0).get("models")
     assert "key=…; give the address that answers" in str(failed.value)
+
+
+# what the environment names
+
+
+def test_loopback_is_reached_without_proxy(monkeypatch):
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
+    for host in ("127.0.0.1", "localhost", "[::1]", "127.8.8.8"):
+        Endpoint(f"http://{host}:1/v1", 0, 1.0)._client().close()
+
+
+def test_an_unusable_proxy_is_named_by_its_variable(monkeypatch):
+    monkeypatch.setenv("all_proxy", "nonsense://127.0.0.1:1")
+    with pytest.raises(UsageError, match="all_proxy"):
+        Endpoint("http://models.example/v1", 0, 1.0)._client()

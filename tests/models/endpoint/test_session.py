@@ -23,18 +23,11 @@ TEXTS = ("My code is 40917.", "My name is Ann Lee, and I need help.", "Hello")
 DIALECTS = ("vllm", "llama.cpp", "openai", "bare")
 
 
-@dataclass
-class Remembering:
-    """A journal in memory that remembers answers."""
+@dataclass(frozen=True)
+class Remembering(NoJournal):
+    """Remembers answers, in memory."""
 
-    key: bytes = b""
     kept: dict[str, Any] = field(default_factory=dict)
-
-    def previous(self) -> tuple[()]:
-        return ()
-
-    def append(self, rows: Any) -> None:
-        raise AssertionError("an endpoint charges nothing")
 
     def recall(self, question: str) -> Any:
         return self.kept.get(question)
@@ -46,14 +39,11 @@ class Remembering:
 
 @pytest.fixture
 def opened(server, local) -> Callable[..., EndpointSession]:
-    def open_(
-        journal=None, seed=0, tokenizer=None, url=None, model=None, context=200
-    ) -> EndpointSession:
+    def open_(journal=None, seed=0, url=None, model=None, context=200) -> EndpointSession:
         endpoint = Endpoint(
             url or server.url, retries=1, timeout=20, pace=Pace(sleep=lambda s: None)
         )
-        reads = tokenizer or local.tokenizer
-        release = EndpointRelease(endpoint, model, AsIs().promise, reads, context)
+        release = EndpointRelease(endpoint, model, AsIs().promise, local.tokenizer, context)
         session = release.open(np.random.default_rng(seed), journal or NoJournal())
         assert isinstance(session, EndpointSession)
         return session
@@ -157,16 +147,8 @@ def test_generations_come_with_the_tokens_that_were_drawn(server, opened, local)
         np.testing.assert_array_equal(answer.top1, check.top1)
 
 
-def test_samples_follow_the_model(server, opened, local):
-    """First tokens, against the model's own distribution: a χ² far below that of a shift."""
-    prompt = [0, *local.tokenizer.encode("My code is 1")]
-    pmf = local.cursor([prompt]).log_pmf()[0].exp().numpy()
-    drawn = [a.tokens[0] for a in opened(seed=5).generate([prompt] * 300, 1)]
-    likely = np.argsort(-pmf)[:5]
-    counts = np.array([drawn.count(int(t)) for t in likely] + [0])
-    counts[-1] = len(drawn) - counts.sum()
-    expected = 300 * np.append(pmf[likely], 1 - pmf[likely].sum())
-    assert ((counts - expected) ** 2 / expected).sum() < 25  # 5 degrees: p < 2e-4
+def test_no_server_is_left_to_cut_its_distribution(server, opened):
+    opened().generate([[0]], 1)
     asked = server.seen["last"]
     assert (asked["temperature"], asked["top_p"], asked["top_k"], asked["min_p"]) == (1, 1, -1, 0)
     assert asked["repetition_penalty"] == asked["repeat_penalty"] == 1
@@ -256,28 +238,6 @@ def test_a_longer_context_than_served_is_refused(opened):
 # the tokenizer
 
 
-@dataclass(frozen=True)
-class Rotated:
-    """A tokenizer of the same text, with other ids for it."""
-
-    inner: Any
-    by: int = 1
-
-    @property
-    def start(self) -> int:
-        return int(self.inner.start)
-
-    @property
-    def stop(self) -> int:
-        return int(self.inner.stop)
-
-    def encode(self, text: str) -> list[int]:
-        return [(t + self.by) % 1024 for t in self.inner.encode(text)]
-
-    def decode(self, tokens) -> str:
-        return str(self.inner.decode([(t - self.by) % 1024 for t in tokens]))
-
-
 def test_a_wrong_tokenizer_is_refused(server, opened, local):
     """merge: fewer tokens in a text; shift: other text for an id; more: beyond one start token."""
     wrong = (
@@ -292,9 +252,6 @@ def test_a_wrong_tokenizer_is_refused(server, opened, local):
 
     refusals(switched, [(switches, ("wrong tokenizer", "as_is:base=DIR")) for switches in wrong])
     assert switched({"more": 1}).access == Access.SCORE  # a start token that the server sets
-    server.switch()
-    with pytest.raises(UsageError, match="wrong tokenizer"):
-        opened(tokenizer=Rotated(local.tokenizer))  # of as many tokens
 
 
 def test_the_defense_says_how_its_url_is_asked(local):

@@ -4,109 +4,42 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from transformers import GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
 
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.ensemble import Ensemble, Separate
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked, batched
 from audit.models.ensembles.stacked_gpt2 import Past, Stack
-from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.lstm import Architecture, untrained
-from audit.models.training.fine_tuning import Recipe, fine_tune
 from tests.models.alike import (
-    MANY,
     VOCABULARY,
     check_cursor,
     check_log_pmfs,
     gpt2,
     lm,
+    members,
+    moved,
     next_ones,
     same,
     stacked,
-    tokens,
-)  # fmt: skip
+)
 
 LENGTH = 80
 
 CLOSE = 2e-5  # nats, in float32
-KINDS = ("all", "top:1", "top:2", "head", "embedding", "norm", "a bias", "equal", "with public")
-
-
-def moved(base: GPT2LMHeadModel, names: str, seed: int) -> GPT2LMHeadModel:
-    """A copy whose weights of these names are others."""
-    model, draw = copy.deepcopy(base), torch.Generator().manual_seed(seed)
-    hit = 0
-    for name, parameter in model.named_parameters():
-        if any(part in name for part in names.split()):
-            noise = torch.randn(parameter.shape, generator=draw, dtype=parameter.dtype)
-            parameter.data += 0.3 * noise
-            hit += 1
-    assert hit
-    return model
-
-
-@cache
-def members(kind: str) -> tuple[CausalLM, ...]:
-    base = gpt2(tie_word_embeddings=kind != "head")
-    names = {
-        "all": "wte wpe h. ln_f",
-        "top:1": "h.2.",
-        "top:2": "h.1. h.2.",
-        "head": "lm_head",
-        "embedding": "wpe",
-        "norm": "ln_f.weight",
-        "a bias": "h.1.mlp.c_fc.bias",
-        "equal": "",
-        "with public": "h.2.",
-    }[kind]
-    if kind == "equal":
-        return (lm(base), lm(copy.deepcopy(base)), lm(base))
-    others = [lm(moved(base, names, seed)) for seed in range(4)]
-    if kind == "with public":  # parts without texts are the public model itself, or its equal
-        return (others[0], lm(base), others[1], lm(copy.deepcopy(base)), others[0], lm(base))
-    return tuple(others)
 
 
 def drawn(seed: int, *shape: int, most: int = VOCABULARY) -> list[Any]:
     return np.random.default_rng(seed).integers(0, most, shape).tolist()
 
 
-# texts and cursors
-
-
-@MANY
-@given(st.sampled_from(KINDS), st.data())
-def test_ragged_texts_are_read_as_alone(few: None, kind: str, data: st.DataObject) -> None:
-    shared = data.draw(st.lists(tokens, max_size=12))
-    texts, starts = [], []
-    for _ in range(data.draw(st.integers(1, 8))):
-        own = data.draw(st.lists(tokens, min_size=2, max_size=8))
-        texts.append([*shared, *own])
-        starts.append(data.draw(st.integers(1, len(texts[-1]) - 1)))
-    check_log_pmfs(members(kind), texts, starts)
-
-
-@MANY
-@given(st.sampled_from(KINDS), st.data())
-def test_a_cursor_reads_siblings_as_alone(few: None, kind: str, data: st.DataObject) -> None:
-    length = data.draw(st.integers(1, 10))
-    prompts = [data.draw(st.lists(tokens, min_size=length, max_size=length))]
-    for _ in range(data.draw(st.integers(0, 12))):
-        cut = data.draw(st.integers(0, length))
-        rest = data.draw(st.lists(tokens, min_size=length - cut, max_size=length - cut))
-        prompts.append([*data.draw(st.sampled_from(prompts))[:cut], *rest])
-    columns = st.lists(tokens, min_size=len(prompts), max_size=len(prompts))
-    check_cursor(members(kind), prompts, data.draw(st.lists(columns, max_size=4)))
+# texts and cursors; tests/models/test_causal_sharing.py reads any texts and prompts
 
 
 def test_appending_goes_on_to_the_end() -> None:
@@ -128,20 +61,6 @@ def test_a_longer_context_than_the_models_is_refused(kind: str) -> None:
         cursor.log_pmfs()
 
 
-def test_two_cursors_do_not_share_what_they_append(few: None) -> None:
-    of = members("top:1")
-    prompts = [[0, 5, i, j] for i in range(5) for j in range(5)]
-    ensemble = stacked(of)
-    one, other = ensemble.cursor(prompts), ensemble.cursor(prompts)
-    assert torch.equal(one.log_pmfs(), one.log_pmfs())
-    for token in (3, 4):
-        one.append(torch.full((25,), token))
-        other.append(torch.full((25,), token + 1))
-        one.log_pmfs()
-    same(one.log_pmfs(), next_ones(of, [[*p, 3, 4] for p in prompts]))
-    same(other.log_pmfs(), next_ones(of, [[*p, 4, 5] for p in prompts]))
-
-
 # which members are which
 
 
@@ -152,12 +71,6 @@ def test_members_keep_their_order() -> None:
     expected = torch.stack([model.log_pmfs([text], [2]) for model in turned], dim=1)
     same(stacked(turned).log_pmfs([text], [2]), expected)
     assert stacked(turned).places == (0, 1, 0, 2, 0, 1)
-
-
-def test_one_member_among_equals_may_differ_anywhere() -> None:
-    base = gpt2()
-    of = [lm(moved(base, name, 0)) for name in ("h.1.", "h.2.", "ln_f", "h.1.", "wpe", "h.2.mlp")]
-    check_log_pmfs(of, drawn(12, 3, 20), [1, 5, 19])
 
 
 @pytest.mark.parametrize("activation", ["gelu_new", "gelu_pytorch_tanh", "gelu"])
@@ -228,47 +141,6 @@ def test_siblings_cost_a_token_each() -> None:
     assert sum(read) == 2 * (100 + 10 * 4)
     assert torch.equal(one, other)
     same(one, next_ones(members("top:1"), leaves))
-
-
-def test_continuations_are_scored_as_texts_are(few: None) -> None:
-    for cuts in ((0, 0, 0), (0, 1, 0), (2, 2, 2), (4, 0, 0)):
-        texts = [text[: 9 - cut] for text, cut in zip(drawn(11, 3, 9), cuts, strict=True)]
-        for starts in ((8, 8, 8), (8, 7, 8), (4, 4, 4)):
-            begins = [min(start, len(text) - 1) for text, start in zip(texts, starts, strict=True)]
-            check_log_pmfs(members("top:2"), texts, begins)
-
-
-# fine-tuned members of the embedded model
-
-
-@pytest.fixture(scope="module")
-def embedded() -> CausalLM:
-    folder = describe("embedded", EMBEDDED_FOLDER)
-    return CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
-
-
-@pytest.mark.parametrize(("layers", "expected"), [("all", [4, 4]), ("top:1", [1, 4])])
-def test_fine_tuned_members_of_the_embedded_model(
-    embedded: CausalLM, layers: str, expected: list[int]
-) -> None:
-    of = []
-    for seed in range(3):
-        inner = copy.deepcopy(embedded.inner)
-        texts = drawn(seed, 4, 30, most=1024)
-        fine_tune(inner, texts, Recipe(3, 3e-3, 64, 64, layers=layers), seed)
-        of.append(CausalLM(inner, embedded.tokenizer, embedded.max_length))
-    of += [embedded, embedded]
-    ensemble, separate = stacked(of), Separate(of)
-    assert rows(ensemble) == expected
-    texts = [drawn(9, length, most=1024) for length in (3, 60, 257)]
-    found, each = (e.log_pmfs(texts, [1, 50, 100]) for e in (ensemble, separate))
-    same(found, each, CLOSE)
-    assert (each[:, 0] - each[:, 3]).abs().max() > 0.1  # members differ
-    a, b = (e.cursor([text[:3] for text in texts]) for e in (ensemble, separate))
-    for column in drawn(10, 40, 3, most=1024):
-        same(a.log_pmfs(), b.log_pmfs(), CLOSE)
-        a.append(torch.tensor(column))
-        b.append(torch.tensor(column))
 
 
 # what is not stacked

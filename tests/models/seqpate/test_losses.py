@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 
 from audit.models.seqpate.aggregation import Answers, Questions
 from audit.models.seqpate.losses import Loss, with_answers
+from tests.models.seqpate.test_teachers import Bigram
 
 V = 5
 SENTENCES = [[0, 1, 2, 3], [0, 4], [0, 2, 1]]
@@ -23,15 +22,6 @@ ASKED = Questions(
 )
 P = [[0.75, 0.25], [0.0, 1.0, 0.0], [0.4, 0.6]]
 ANSWERS = Answers(ASKED, torch.tensor([p for ps in P for p in ps], dtype=torch.float64))
-
-
-class Model:
-    """p(next | last), as a Hugging Face model answers."""
-
-    device = torch.device("cpu")
-
-    def __call__(self, input_ids: torch.Tensor, use_cache: bool) -> Any:
-        return SimpleNamespace(logits=TABLE[input_ids])
 
 
 def log_q(last: int, candidates: list[int]) -> torch.Tensor:
@@ -64,7 +54,7 @@ def literal(kind: str, pseudo: bool, weight: float, texts: list[int]) -> float:
 def test_the_loss_is_equation_4(kind: str) -> None:
     rows = with_answers(SENTENCES, [ANSWERS])
     for pseudo, weight, texts in product((True, False), (1.0, 20.0), ([0, 1, 2], [2, 0], [1])):
-        loss = Loss(kind, pseudo, weight)(Model(), [rows[i] for i in texts])  # type: ignore[arg-type]
+        loss = Loss(kind, pseudo, weight)(Bigram(TABLE), [rows[i] for i in texts])  # type: ignore[arg-type]
         assert float(loss) == pytest.approx(literal(kind, pseudo, weight, texts), abs=1e-5)
 
 
@@ -79,4 +69,4 @@ def test_an_agreeing_student_loses_nothing() -> None:
     q = log_q(0, [1, 4, 2]).exp().double()
     asked = Questions(torch.tensor([(1, 1)]), torch.zeros(3).long(), torch.tensor([1, 4, 2]))
     row = with_answers(SENTENCES, [Answers(asked, q)])[1]
-    assert float(Loss("kl", False, 20.0)(Model(), [row])) == pytest.approx(0.0, abs=1e-6)  # type: ignore[arg-type]
+    assert float(Loss("kl", False, 20.0)(Bigram(TABLE), [row])) == pytest.approx(0.0, abs=1e-6)  # type: ignore[arg-type]

@@ -48,20 +48,6 @@ def test_sentences_are_of_the_seed_alone(base: Any) -> None:
     assert PSEUDO.complete(model, tokenizer, TEXTS, seed=1) != one
 
 
-def test_the_model_samples_from_its_own_distribution(base: Any) -> None:
-    """The frequency of each first completed token is the model's probability of it."""
-    model, tokenizer = base
-    first = TEXTS[0]
-    sentences = PseudoData(3000, 4, 4, 5).complete(model, tokenizer, [first], seed=3)
-    prompt = torch.tensor([[tokenizer.start, *tokenizer.encode(first)[:4]]])
-    with torch.inference_mode():
-        pmf = model(input_ids=prompt).logits[0, -1].softmax(-1)
-    likely = int(pmf.argmax())
-    p = float(pmf[likely])
-    share = sum(len(s) > 5 and s[5] == likely for s in sentences) / 3000
-    assert share == pytest.approx(p, abs=4 * (p * (1 - p) / 3000) ** 0.5)
-
-
 def test_without_a_prefix_it_is_refused(base: Any) -> None:
     for method in (PSEUDO, PublicPrefixes(1, 4)):
         refusals(

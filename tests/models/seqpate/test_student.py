@@ -14,10 +14,12 @@ from audit.core.progress import ShareDone
 from audit.core.training import Models, Training
 from audit.models.seqpate import student as students_of_seqpate
 from audit.models.seqpate.aggregation import Answers, Questions, aggregated, ranks
+from audit.models.seqpate.losses import Loss, with_answers
 from audit.models.seqpate.pseudo_data import PseudoData, PublicPrefixes
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
 from audit.models.training.fine_tuning import Recipe
+from tests.models.alike import weights
 
 TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.")
 RECIPE = Recipe(epochs=2, learning_rate=1e-3, batch_tokens=256, max_length=64)
@@ -56,10 +58,6 @@ def trained(
     training = Training("student", TEXTS, method, seed)
     method.train(student, tokenizer, training, progress, Models(teachers))
     return student
-
-
-def weights(model: Any) -> torch.Tensor:
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +113,15 @@ class Log:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Questions] = []
+        self.answers: list[Answers] = []
         self.sentences: Sequence[Sequence[int]] = ()
         answer = NoisyTeachers.answer
 
         def logged(teachers: Any, questions: Questions, sentences: Any) -> Answers:
             self.asked.append(questions)
             self.sentences = sentences
-            return answer(teachers, questions, sentences)
+            self.answers.append(answer(teachers, questions, sentences))
+            return self.answers[-1]
 
         monkeypatch.setattr(NoisyTeachers, "answer", logged)
 
@@ -171,25 +171,12 @@ def test_a_student_learns_what_its_teachers_agree_on(
     base: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(monkeypatch)
-    teacher = shifted(base[0], 7)
     method = replace(TAUGHT, recipe=replace(RECIPE, epochs=30), weight=20.0)
-    student = trained(base, method, [teacher] * 3)
-    (asked,) = log.asked
-    distances = []
-    for model in (base[0], student):
-        total = 0.0
-        pairs = zip(
-            next_log_pmfs(model, log.sentences, asked.places),
-            next_log_pmfs(teacher, log.sentences, asked.places),
-            strict=True,
-        )
-        for (some, mine), (_, theirs) in pairs:
-            for row, p, q in zip(some.tolist(), theirs, mine, strict=True):
-                kept = asked.tokens[asked.rows == row]
-                p, q = p[kept].log_softmax(0), q[kept].log_softmax(0)
-                total += float((p.exp() * (p - q)).sum())
-        distances.append(total)
-    assert distances[1] < 0.3 * distances[0]
+    student = trained(base, method, [shifted(base[0], 7)] * 3)
+    rows = [row for row in with_answers(log.sentences, log.answers) if row.targets]
+    loss = Loss("kl", False, 1.0)
+    before, after = (loss(model, rows).item() for model in (base[0], student))
+    assert after < 0.3 * before
 
 
 def test_without_the_pseudo_loss_only_taught_sentences_count(
@@ -213,12 +200,6 @@ def test_every_ablation_changes_the_student(
     base: Any, teachers: list[Any], taught: torch.Tensor, change: dict[str, Any]
 ) -> None:
     assert not torch.equal(weights(trained(base, replace(TAUGHT, **change), teachers)), taught)
-
-
-def test_all_ablations_off_runs(base: Any, teachers: list[Any]) -> None:
-    laplace = replace(TAUGHT, noise=SumNoise(5.0, "laplace"), aggregation="vote", loss="ce")
-    off = replace(laplace, pseudo_loss=False, hard_rank=0)
-    assert weights(trained(base, off, teachers)).isfinite().all()
 
 
 # without pseudo-data

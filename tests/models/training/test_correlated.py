@@ -16,9 +16,9 @@ from torch import Tensor
 from audit.accounting.banded import square_root
 from audit.models.training.correlated import PLAIN, Rows, group
 from audit.models.training.dp_sgd import Noise, Units
-from audit.models.training.examples import Example, examples_of
 from audit.models.training.fine_tuning import warmed
-from tests.models.training.test_dp_sgd import RECIPE, Letters, moved, people, tiny, trained, weights
+from tests.models.alike import weights
+from tests.models.training.test_dp_sgd import RECIPE, people, tiny, trained
 
 STEPS, BANDS = 9, square_root(4)
 SHAPES = (torch.zeros(3, 2, dtype=torch.float64), torch.zeros(5, dtype=torch.float64))
@@ -80,46 +80,14 @@ def test_a_group_depends_on_the_name_and_the_key_alone() -> None:
     assert 3300 < moved_by_key < 3700  # 7 of 8 move
 
 
-def test_a_step_reads_its_group_and_everybody_is_in_one(drawn: list[list[Example]]) -> None:
-    recipe = replace(RECIPE, bands=square_root(3), sampling_probability=1.0, steps=8)
-    training = people(24)
-    moved(tiny(), recipe, training)
-    examples = examples_of(training, Letters(), recipe.max_length)
-    names = list(dict.fromkeys(training.owners))
-    for step, seen in enumerate(drawn):
-        own = [
-            example
-            for name, example in zip(names, examples, strict=True)
-            if group(name, training.seed, 3) == step % 3
-        ]
-        assert [one.rows for one in seen] == [one.rows for one in own] and own
-    assert sum(map(len, drawn[:3])) == len(examples)
-    assert recipe.passes == pytest.approx(8 / 3) and recipe.releases[0].count == 3
-
-
-def test_nobody_moves_when_another_leaves(drawn: list[list[Example]]) -> None:
-    recipe = replace(RECIPE, bands=square_root(3), sampling_probability=1.0, steps=3)
-    whole = people(12)
-    kept = [owner != "0" for owner in whole.owners]
-    fewer = replace(
-        whole,
-        texts=tuple(itertools.compress(whole.texts, kept)),
-        owners=tuple(itertools.compress(whole.owners, kept)),
-    )
-    seen = []
-    for training in (whole, fewer):
-        drawn.clear()
-        moved(tiny(), recipe, training)
-        seen.append([[one.rows for one in step] for step in drawn])
-    pairs = list(zip(*seen, strict=True))
-    assert all(row in a for a, b in pairs for row in b)
-    assert sum(len(a) - len(b) for a, b in pairs) == 1
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_without_anybody_a_training_adds_the_noise_of_its_column(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    ("bands", "dtype"), [(PLAIN, torch.float64), (BANDS, torch.float32), (BANDS, torch.float64)]
+)
+def test_without_anybody_a_training_adds_the_noise_of_its_column(
+    bands: tuple[float, ...], dtype: torch.dtype
+) -> None:
     """C times what the steps released is the stream's own draws, of deviation σ·clip."""
-    recipe = replace(RECIPE, bands=BANDS, noise=Noise(1.3, 0.7), learning_rate=1e-2)
+    recipe = replace(RECIPE, bands=bands, noise=Noise(1.3, 0.7), learning_rate=1e-2)
     training = replace(people(12), texts=(), owners=())
     model = tiny().to(dtype)
     before, released = weights(model), []
@@ -131,9 +99,9 @@ def test_without_anybody_a_training_adds_the_noise_of_its_column(dtype: torch.dt
     for total, rates in released:
         known = sum((rate * row for rate, row in zip(rates, rows, strict=False)), 0 * total)
         rows.append((total - known) / rates[-1])
-    expected = recipe.sampling_probability * recipe.population / len(BANDS)
+    expected = recipe.sampling_probability * recipe.population / len(bands)
     noise = expected * torch.stack(rows).double().numpy()
-    z = matrix(BANDS) @ noise
+    z = matrix(bands) @ noise
     stream = recipe.noise.stream(replace(training, key="one stream"), "noise")
     shapes = [p for p in model.parameters() if p.requires_grad]
     drawn_z = [
@@ -175,3 +143,4 @@ def test_a_step_is_one_of_dp_sgd_on_its_group_alone() -> None:
         model = trained(model, replace(silent, steps=1, learning_rate=rate, population=12), alone)
     assert torch.allclose(weights(whole), weights(model), atol=1e-6)
     assert not torch.allclose(weights(whole), weights(tiny()), atol=1e-2)
+    assert both.passes == 1.0 and both.releases[0].count == 1

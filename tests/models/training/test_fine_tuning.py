@@ -22,6 +22,7 @@ from audit.models.training.fine_tuning import (
     stepped,
     warmed,
 )
+from tests.models.alike import weights
 from tests.refusals import refusals
 
 RECIPE = Recipe(epochs=40, learning_rate=1e-2, batch_tokens=32, max_length=16)
@@ -32,10 +33,6 @@ def tiny(dropout: float = 0.0, layers: int = 1) -> GPT2LMHeadModel:
     sizes = {"vocab_size": 12, "n_positions": 16, "n_embd": 16, "n_layer": layers, "n_head": 2}
     drop = {name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")}
     return GPT2LMHeadModel(GPT2Config(**sizes, **drop)).eval()
-
-
-def weights(model: GPT2LMHeadModel) -> torch.Tensor:
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 def test_a_sequence_is_learned_by_heart() -> None:

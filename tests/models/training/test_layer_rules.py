@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, vmap
 from torch.nn.functional import linear, softplus
 
-from audit.models.training.gradient_factors import Outer, Whole
-from audit.models.training.layer_rules import has_rule, rule_of
+from audit.models.training.layer_rules import has_rule
 
 
 class Normed(nn.Module):
@@ -81,32 +78,9 @@ def test_a_layer_of_another_form_has_no_rule() -> None:
     assert [form for form, make in UNKNOWN.items() if has_rule(make())] == []
 
 
-@pytest.mark.parametrize("form", KNOWN)
-def test_a_known_layers_rule_is_its_derivative(form: str) -> None:
-    module = KNOWN[form]().double()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.normal_(generator=generator)
-    assert has_rule(module)
-    a = torch.randn(3, 5, 6, dtype=torch.float64, generator=generator)
-    g = torch.randn(3, 5, 4 if "Linear" in form else 6, dtype=torch.float64, generator=generator)
-    parameters = dict(module.named_parameters())
-
-    def scalar(values: dict[str, torch.Tensor], a: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-        return (functional_call(module, values, (a[None],)) * g[None]).sum()
-
-    expected = vmap(torch.func.grad(scalar), (None, 0, 0))(parameters, a, g)
-    uses = rule_of(module).uses(module, a, g)
-    for name, gradient in expected.items():
-        use = uses[name]
-        if isinstance(use, Outer):
-            assert isinstance(use.left, torch.Tensor)
-            found = use.left.mT @ use.right
-        else:
-            assert isinstance(use, Whole)
-            found = use.gradient.view_as(gradient)
-        torch.testing.assert_close(found, gradient, rtol=1e-12, atol=1e-12)
+def test_a_known_form_has_a_rule() -> None:
+    """That such a rule is exact is tested with the engine."""
+    assert all(has_rule(make()) for make in KNOWN.values())
 
 
 def test_trying_a_layer_changes_nothing() -> None:

@@ -15,20 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import linear, log_softmax
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPTNeoXConfig,
-    GPTNeoXForCausalLM,
-    GraniteConfig,
-    GraniteForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    OPTConfig,
-    OPTForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import GPT2LMHeadModel
 
 from audit.core.errors import UsageError
 from audit.core.lora import Lora
@@ -38,6 +25,7 @@ from audit.models.lstm import Architecture, State, untrained
 from audit.models.training import gradient_factors, per_example_gradients
 from audit.models.training.per_example_gradients import (
     Batch,
+    Block,
     Clipped,
     check_supported,
     clipped_gradients,
@@ -45,22 +33,11 @@ from audit.models.training.per_example_gradients import (
     trainable,
     worst_difference,
 )
+from tests.models.shapes import BY_NAME
 from tests.refusals import refusals
 
 VOCABULARY = 12
 EXACT = 1e-10  # relative, in float64
-SHARED = {"vocab_size": VOCABULARY, "bos_token_id": 0, "eos_token_id": 0}
-GPT2 = {**SHARED, "n_positions": 32, "n_embd": 16, "n_layer": 2, "n_head": 2}
-OTHERS = {
-    **SHARED,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,  # GPT-2 has two
-    "num_attention_heads": 2,
-    "intermediate_size": 24,
-    "max_position_embeddings": 32,
-}
-
-GROUPED = {"num_key_value_heads": 1}
 
 Row = tuple[list[int], list[float]]  # T + 1 tokens, T weights
 Rows = list[Row]  # an example
@@ -78,25 +55,18 @@ def opinionated(model: Any) -> Any:
     return model
 
 
+def shaped(name: str, **changes: Any) -> Any:
+    shape = BY_NAME[name]
+    small = {**shape.changes, "vocab_size": VOCABULARY, **changes}
+    return opinionated(replace(shape, changes=small).make())
+
+
 def gpt2(**changes: Any) -> Any:
-    return opinionated(GPT2LMHeadModel(GPT2Config(**{**GPT2, **changes})))
-
-
-def neox() -> Any:
-    return opinionated(GPTNeoXForCausalLM(GPTNeoXConfig(**OTHERS)))
+    return shaped("GPT-2", n_layer=2, num_hidden_layers=2, **changes)
 
 
 def llama(**changes: Any) -> Any:
-    return opinionated(LlamaForCausalLM(LlamaConfig(**{**OTHERS, **changes})))
-
-
-def qwen() -> Any:
-    return opinionated(Qwen3ForCausalLM(Qwen3Config(**OTHERS, **GROUPED, head_dim=6)))
-
-
-def opt() -> Any:
-    sizes = {**OTHERS, "ffn_dim": 24, "word_embed_proj_dim": 16}
-    return opinionated(OPTForCausalLM(OPTConfig(**sizes)))
+    return shaped("Llama", **changes)
 
 
 def lstm() -> Any:
@@ -122,36 +92,6 @@ class Logits:
     logits: torch.Tensor
 
 
-class Tied(nn.Module):
-    """An embedding that skips one token, and a head that does not."""
-
-    def __init__(self) -> None:
-        nn.Module.__init__(self)
-        self.embedding = nn.Embedding(VOCABULARY, 6, padding_idx=3)
-        self.norm = nn.LayerNorm(6, bias=False)
-        self.head = nn.Linear(6, VOCABULARY)
-        self.head.weight = self.embedding.weight
-
-    def forward(self, input_ids: torch.Tensor, **_: Any) -> Logits:
-        return Logits(self.head(self.norm(self.embedding(input_ids).cumsum(dim=1))))
-
-
-class Twice(nn.Module):
-    """One block, biases included, that every text passes twice."""
-
-    def __init__(self) -> None:
-        nn.Module.__init__(self)
-        self.embedding = nn.Embedding(VOCABULARY, 6)
-        self.norm, self.block = nn.LayerNorm(6), nn.Linear(6, 6)
-        self.head = nn.Linear(6, VOCABULARY)
-
-    def forward(self, input_ids: torch.Tensor, **_: Any) -> Logits:
-        hidden = self.embedding(input_ids).cumsum(dim=1)
-        for _turn in range(2):
-            hidden = hidden + self.block(self.norm(hidden)).tanh()
-        return Logits(self.head(hidden))
-
-
 class ScaledTable(nn.Embedding):
     """As Gemma's: what is looked up is multiplied."""
 
@@ -171,47 +111,47 @@ class Gain(nn.Module):
         return normal * (1 + self.weight) + self.bias
 
 
-class Scaled(nn.Module):
-    """A table that scales what is looked up, tied to a head, and gains over heads."""
+class Strange(nn.Module):
+    """A scaled table that skips a token, tied to a head that does not; gains over heads; and one
+    block, biases included, that every text passes twice."""
 
     def __init__(self) -> None:
         nn.Module.__init__(self)
-        self.embedding, self.norm = ScaledTable(VOCABULARY, 6, padding_idx=3), Gain()
+        self.embedding, self.gain = ScaledTable(VOCABULARY, 6, padding_idx=3), Gain()
+        self.norm, self.block = nn.LayerNorm(6, bias=False), nn.Linear(6, 6)
         self.head = nn.Linear(6, VOCABULARY)
         self.head.weight = self.embedding.weight
 
     def forward(self, input_ids: torch.Tensor, **_: Any) -> Logits:
-        hidden = self.embedding(input_ids).cumsum(dim=1).unflatten(2, (2, 3))
-        return Logits(self.head(self.norm(hidden).flatten(2)))
+        hidden = self.embedding(input_ids).cumsum(dim=1)
+        for _turn in range(2):
+            hidden = hidden + self.block(self.norm(hidden)).tanh()
+        return Logits(self.head(self.gain(hidden.unflatten(2, (2, 3))).flatten(2)))
 
 
 FORMS: dict[str, Callable[[], Any]] = {
     "GPT-2, tied": gpt2,
     "GPT-2, untied": lambda: gpt2(tie_word_embeddings=False),
-    "GPT-NeoX": neox,
+    "GPT-NeoX": lambda: shaped("GPT-NeoX, Pythia"),
     "top block": lambda: only(gpt2(), lambda name: ".h.1." in name),
     "first block": lambda: only(gpt2(), lambda name: ".h.0." in name),
     "biases and gains": lambda: only(gpt2(), lambda name: "ln_" in name or "bias" in name),
     "the tied matrix": lambda: only(gpt2(), lambda name: "wte" in name),
     "all but the tied matrix": lambda: only(gpt2(), lambda name: "wte" not in name),
     "LoRA in Conv1D": lambda: lora(gpt2(), target_modules=["c_attn", "c_fc"], fan_in_fan_out=True),
-    "LoRA in Linear": lambda: lora(neox(), target_modules=["query_key_value"]),
+    "LoRA in Linear": lambda: lora(shaped("GPT-NeoX, Pythia"), target_modules=["query_key_value"]),
     "LoRA beside RMSNorm": lambda: lora(llama(), target_modules=["q_proj", "v_proj"]),
-    "RMSNorm": llama,
+    "RMSNorm": lambda: llama(num_key_value_heads=4),
     "RMSNorm, tied": lambda: llama(tie_word_embeddings=True),
-    "grouped queries": lambda: llama(**GROUPED),
-    "normed heads": qwen,
+    "grouped queries": llama,
+    "normed heads": lambda: shaped("Qwen 3"),
     "only RMSNorm": lambda: only(llama(), lambda name: "norm" in name),
-    "positions with an offset": opt,
-    "a scaled table, tied": lambda: opinionated(Scaled()),
+    "positions with an offset": lambda: shaped("OPT"),
     "frozen RMSNorm": lambda: only(llama(), lambda name: "norm" not in name),
-    "scaled logits": lambda: opinionated(
-        GraniteForCausalLM(GraniteConfig(**OTHERS, **GROUPED, logits_scaling=3.0))
-    ),
+    "scaled logits": lambda: shaped("Granite", logits_scaling=3.0),
     "LoRA on the head": lambda: lora(llama(), target_modules=["q_proj", "lm_head"]),
     "LSTM": lstm,
-    "padding index": lambda: opinionated(Tied()),
-    "one block twice": lambda: opinionated(Twice()),
+    "strange": lambda: opinionated(Strange()),
 }
 
 
@@ -263,11 +203,12 @@ def batch_of(examples: Sequence[Rows], states: Sequence[Any] = ()) -> Batch:
             weights[at, :n] = torch.tensor(counts, dtype=torch.float64)
             if states:
                 h[at], c[at] = states[i][j].h[0], states[i][j].c[0]
-    return Batch(inputs, targets, weights, rows, State(h, c) if states else None)
+    return Batch((Block(inputs, targets, weights, rows, State(h, c) if states else None),))
 
 
 def in_float32(batch: Batch) -> Batch:
-    return replace(batch, weights=batch.weights.float())
+    blocks = (replace(block, weights=block.weights.float()) for block in batch.blocks)
+    return Batch(tuple(blocks))
 
 
 def distance(found: Clipped, expected: Clipped) -> float:
@@ -332,8 +273,8 @@ def of_several_widths(form: str) -> None:
 
 def in_chunks(form: str) -> None:
     model, definition = FORMS[form](), definitions(form)[1]
-    first, *more = (batch_of([LARGE[i : i + 2]]) for i in (0, 2, 4))
-    batch = replace(first, more=tuple(more), chunked=True)
+    blocks = [block for i in (0, 2, 4) for block in batch_of([LARGE[i : i + 2]]).blocks]
+    batch = Batch(tuple(blocks), chunked=True)
     norm = float(definition(1.0).norms)
     for some, max_norm in ((batch, norm / 3), (batch.part(0, 1), 3 * norm)):
         found = clipped_gradients(model, some, max_norm)
@@ -355,38 +296,24 @@ SPLIT = [
 
 
 @pytest.mark.parametrize("form", SPLIT)
-def test_a_head_in_parts_is_the_definition(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_in_parts_is_the_definition(form: str, in_parts: Callable[..., list[int]]) -> None:
     """As with a large vocabulary: a few positions at a time, none of weight 0."""
-    seen: list[int] = []
-    real = head.Head.logits
-
-    def watched(self: head.Head, vectors: torch.Tensor) -> torch.Tensor:
-        seen.append(vectors.shape[0] * vectors.shape[1])
-        return real(self, vectors)
-
-    monkeypatch.setattr(head.Head, "logits", watched)
-    monkeypatch.setattr(head, "AT_ONCE", 6 * VOCABULARY)
+    seen = in_parts(6 * VOCABULARY)
     whole(form)
     of_several_widths(form)
     in_chunks(form)
     assert seen and max(seen) <= 18  # one of each row, at least
 
 
-def test_frozen_head_computes_weighted_positions_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frozen_head_computes_weighted_positions_only(in_parts: Callable[..., list[int]]) -> None:
     """One long row among short and empty ones: no other row is computed to its width."""
     model, batch = FORMS["LoRA in Linear"](), batch_of(EXAMPLES)
-    monkeypatch.setattr(head, "AT_ONCE", 6 * VOCABULARY)
+    seen = in_parts(6 * VOCABULARY)
     assert head.head_for(model, 7) is not None  # tried, once
-    seen: list[int] = []
-    real = head.Head.logits
-
-    def watched(self: head.Head, vectors: torch.Tensor) -> torch.Tensor:
-        seen.append(vectors.shape[0] * vectors.shape[1])
-        return real(self, vectors)
-
-    monkeypatch.setattr(head.Head, "logits", watched)
+    seen.clear()
     clipped_gradients(model, batch, 0.5)
-    assert sum(seen) == int((batch.weights != 0).sum()) < batch.weights.numel() / 2
+    (weights,) = (block.weights for block in batch.blocks)
+    assert sum(seen) == int((weights != 0).sum()) < weights.numel() / 2
     assert max(seen) == 6
 
 
@@ -394,17 +321,7 @@ def apart(examples: Sequence[Rows], border: int) -> Batch:
     """The rows of each example in two blocks, by their width; a missing one weighs nothing."""
     narrow = [[r for r in rows if len(r[1]) <= border] or [SILENT] for rows in examples]
     wide = [[r for r in rows if len(r[1]) > border] or [SILENT] for rows in examples]
-    return replace(batch_of(wide), more=(batch_of(narrow),))
-
-
-def test_one_example_alone_equals_itself_in_company() -> None:
-    model = gpt2()
-    company = clipped_gradients(model, batch_of(EXAMPLES), 0.5)
-    for which in range(len(EXAMPLES)):
-        alone = EXAMPLES[which : which + 1]
-        found = clipped_gradients(model, batch_of(alone), 0.5)
-        assert distance(found, literal(model, alone)(0.5)) < EXACT
-        torch.testing.assert_close(company.norms[which], found.norms[0], rtol=EXACT, atol=EXACT)
+    return Batch(batch_of(wide).blocks + batch_of(narrow).blocks)
 
 
 def cancelling(seed: int, left: float) -> Rows:
@@ -475,7 +392,7 @@ LAZY: dict[str, Any] = {}
 
 @given(
     examples=examples_drawn,
-    form=st.sampled_from(["GPT-2, tied", "LSTM", "padding index"]),
+    form=st.sampled_from(["GPT-2, tied", "LSTM", "strange"]),
     max_norm=st.sampled_from([1e-3, 0.3, 1.0, 3.0, 1e4]),
 )
 def test_any_shape_of_batch_is_exact(examples: list[Rows], form: str, max_norm: float) -> None:
@@ -524,22 +441,6 @@ def test_in_float32_five_digits_remain(form: str) -> None:
     assert distance(found, literal(model, EXAMPLES)(0.5)) < 1e-5
 
 
-@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
-def test_opacus_finds_the_same_norms() -> None:
-    opacus = pytest.importorskip("opacus.grad_sample")
-    model = gpt2(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
-    batch = batch_of([example[:1] for example in EXAMPLES])
-    mine = clipped_gradients(model, batch, 1.0)
-    hooked = opacus.GradSampleModule(model.train(), batch_first=True, loss_reduction="sum")
-    per_example_gradients.loss(hooked, batch).sum().backward()
-    parts = []
-    for parameter in hooked.parameters():
-        found = parameter.grad_sample
-        whole = sum(found) if isinstance(found, list) else found  # of a tied one: one a use
-        parts.append(whole.flatten(1).norm(dim=1))
-    torch.testing.assert_close(torch.stack(parts).norm(dim=0), mine.norms, rtol=1e-9, atol=1e-12)
-
-
 # --- traps: each is put back, and seen
 
 
@@ -567,9 +468,12 @@ class OwnPositions(GPT2LMHeadModel):
 
 
 def test_positions_that_rows_share_are_refused() -> None:
-    model = opinionated(OwnPositions(GPT2Config(**GPT2)))
+    model = gpt2()
+    model.__class__ = OwnPositions
+    before = state_of(model)
     with pytest.raises(UsageError, match=r"Embedding reads \(1, 20\).*no example"):
         clipped_gradients(model, batch_of(EXAMPLES), 0.5)
+    assert state_of(model) == before
     one = EXAMPLES[:1]
     found = clipped_gradients(model, batch_of(one), 0.5)
     assert distance(found, literal(model, one)(0.5)) < EXACT  # nobody to share them with
@@ -587,17 +491,6 @@ class FunctionalHead(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         return linear(hidden, self._borrowed[0].weight)
-
-
-def test_a_hidden_use_is_seen_by_comparison() -> None:
-    model, batch = gpt2(), batch_of(EXAMPLES)
-    expected = literal(model, EXAMPLES)(0.5)
-    model.lm_head = FunctionalHead(model.transformer.wte)
-    check_supported(model)  # there is nothing to be seen from outside
-    assert distance(loop(model, batch, 0.5), expected) < EXACT
-    found = clipped_gradients(model, batch, 0.5)
-    assert distance(found, expected) > 1e-3
-    assert worst_difference(found, loop(model, batch, 0.5)) > 1e-3
 
 
 # --- what is refused
@@ -658,19 +551,13 @@ def test_the_model_is_left_as_it_was(form: str, ends: str) -> None:
         clipped_gradients(model, batch, 0.5)
     else:
         with pytest.raises((IndexError, RuntimeError)):
-            clipped_gradients(model, replace(batch, targets=batch.targets + VOCABULARY), 0.5)
+            (block,) = batch.blocks
+            wrong = replace(block, targets=block.targets + VOCABULARY)
+            clipped_gradients(model, Batch((wrong,)), 0.5)
     assert state_of(model) == before
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), weights, strict=True))
     expected = literal(model, EXAMPLES)(0.5)
     assert distance(clipped_gradients(model, batch, 0.5), expected) < EXACT
-
-
-def test_a_refusal_in_the_middle_leaves_nothing_behind() -> None:
-    model = opinionated(OwnPositions(GPT2Config(**GPT2)))
-    before = state_of(model)
-    with pytest.raises(UsageError):
-        clipped_gradients(model, batch_of(EXAMPLES), 0.5)
-    assert state_of(model) == before
 
 
 def test_what_is_trained_appears_once() -> None:

@@ -17,7 +17,7 @@ from audit.core.processes import Processes
 from audit.core.training import NotFiniteError, Training
 from audit.models.training.dp_sgd import Noise, NoisySum, PrivateRecipe
 from audit.models.training.examples import collated, examples_of
-from tests.models.training import test_selective_releases as selective
+from tests.models.training import test_selective as selective
 from tests.models.training.in_threads import in_threads
 from tests.models.training.test_dp_sgd import RECIPE, Letters, people, tiny, weights
 
@@ -52,14 +52,17 @@ def ended(
     def one(processes: Processes) -> torch.Tensor:
         model = models[processes.rank]
         training = replace(people(), processes=processes)
-        if checkpoint is not None and processes.rank == 0:
-            training = replace(training, checkpoint=checkpoint)
+        if checkpoint is not None:
+            own = checkpoint if processes.rank == 0 else of_others
+            training = replace(training, checkpoint=own)
         recipe.train(model, Letters(), training)
         return weights(model)
 
+    of_others = Kept(after=checkpoint.after if checkpoint else 0)
     models = [tiny().to(dtype) for _ in range(number)]
     first, *others = in_threads(number, one)
     assert all(torch.equal(first, other) for other in others)
+    assert of_others.state is None  # the first process writes, and reads for all
     return first
 
 

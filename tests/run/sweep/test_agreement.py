@@ -21,12 +21,8 @@ from audit.results.joined import LEVEL, leaked_overall
 from audit.results.schema import (
     ChargeTest,
     Control,
-    CorpusResult,
-    Cost,
     EpsilonLower,
     FindingResult,
-    GuaranteeResult,
-    Power,
     ReleaseResult,
     Results,
     SeedResult,
@@ -36,6 +32,7 @@ from audit.results.schema import (
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.fisher import combined_p_value
 from audit.statistics.one_run import epsilon_lower, p_value
+from tests import by_hand
 from tests.findings.by_hand import by_holm
 
 
@@ -47,62 +44,33 @@ def finding(test: str, p: float | None, **changes: Any) -> FindingResult:
         "unit": "AUC",
         "value": 0.6,
         "ci": (0.4, 0.8),
-        "confidence": 0.95,
-        "method": "DeLong",
         "kind": "other",
         "k": None,
-        "n": 100,
         "chance": 0.5,
         "control": None,
         "p_value": p,
         "kinds": ("code",),
         "test": test,
-        "epsilon_lower": None,
-        "power": Power(smallest_rate=None, largest_epsilon=None, n=100),
-        "leaked": "no leak found",
-        "sentence": "seen",
         "claim": "not refuted",
         "claim_sentence": "It holds.",
+        "silence": None,
     }
-    return FindingResult(**{**fields, **changes})
+    return by_hand.finding(**{**fields, **changes})
 
 
 def release(
     findings: Sequence[FindingResult],
     seed: int = 0,
-    epsilon: float = math.inf,
+    epsilon: float | None = math.inf,
     tests: int = 0,
     claim_tests: int = 0,
 ) -> ReleaseResult:
-    claim = GuaranteeResult(
-        epsilon=epsilon,
-        delta=0.0,
-        alpha=None,
-        unit="user",
-        relation="add_or_remove",
-        release="model",
-        basis="worst case",
-        theorem="a theorem",
-        conditions=[],
-        published_epsilon=None,
+    family = {"tests": tests or len(findings), "claim_tests": claim_tests or tests or len(findings)}
+    claim = by_hand.guarantee(epsilon, delta=0.0)
+    made: ReleaseResult = by_hand.release(
+        "none", claim, *findings, parameters={}, utility={}, seed=seed, **family
     )
-    return ReleaseResult(
-        defense="none",
-        parameters={},
-        seed=seed,
-        reference=False,
-        role="audited",
-        guarantee=claim,
-        utility={},
-        cost=Cost(train_tokens=1, queries=1, seconds=1.0),
-        sessions=[],
-        findings=list(findings),
-        silence=silence_over(findings),
-        tests=tests or len(findings),
-        claim_tests=claim_tests or tests or len(findings),
-        leaked=leaked_overall(findings),
-        claim=claim_overall(findings, claim),
-    )
+    return made
 
 
 def together(*ps: float | None, tests: int = 1, **changes: Any) -> str:
@@ -166,13 +134,9 @@ def test_a_test_without_a_value_that_all_seeds_reject_together_is_a_leak() -> No
     assert words == {"a": "not measured", "b": "leak"}  # the other measure shows it
 
 
-def test_what_can_be_told_without_the_model_is_no_leak_where_no_coin_chose() -> None:
+def test_leak_stays_one_where_texts_differ_by_accident() -> None:
     blind = Control(value=0.9, ci=(0.85, 0.95), n=100)
-    assert together(1e-6, 1e-6, 1e-6, blind=blind) == "leak"  # by accident of fair coins
-    told = {"blind": blind, "fair_coins": False, "leaked": "inconclusive"}
-    assert together(1e-6, 1e-6, 1e-6, **told) == "inconclusive"
-    apart = {"blind": blind.model_copy(update={"ci": (0.4, 0.6)}), "fair_coins": False}
-    assert together(1e-6, 1e-6, 1e-6, **apart) == "leak"
+    assert together(1e-6, 1e-6, 1e-6, blind=blind) == "leak"
 
 
 @pytest.mark.calibration
@@ -190,16 +154,7 @@ def test_under_the_null_a_setting_is_called_a_leak_as_rarely_as_one_run() -> Non
 
 
 def bound(m: int, r: int, v: int) -> EpsilonLower:
-    return EpsilonLower(
-        value=epsilon_lower(m, r, v, 0.0),
-        method="one_run",
-        hypothesis="none",
-        unit="user",
-        relation="add_or_remove",
-        delta=0.0,
-        m=m,
-        guesses=[(r, v)],
-    )
+    return by_hand.bound(epsilon_lower(m, r, v, 0.0), delta=0.0, m=m, guesses=[(r, v)])
 
 
 def claimed(epsilon: float, *right: int, claim_tests: int = 1) -> str:
@@ -357,28 +312,13 @@ def test_the_words_of_a_setting_do_not_depend_on_the_order_of_its_seeds(
 # ------------------------------------------------- what is written is read back
 
 
-def swept(releases: Sequence[ReleaseResult]) -> Results:
-    facts = {"planted_users": 8, "trained_users": 4, "twins": 4}
+def read_back(releases: Sequence[ReleaseResult], folder: Path) -> Results:
+    facts = {"planted_users": 120, "trained_users": 61, "twins": 59}  # as of the corpus
     numbers = dict.fromkeys(r.seed for r in releases)
     seeds = [SeedResult(seed=seed, plan_hash="ab", **facts) for seed in numbers]
-    counted = {"records": 9, "users": 9, "near_duplicates": 0, **facts}
-    return Results(
-        status="complete",
-        headline=["A headline."],
-        not_tested=[],
-        warnings=[],
-        reproduce="audit sweep plan.toml",
-        plan={},
-        environment={},
-        corpus=CorpusResult(name="toy", sha256="ab", **counted),
-        releases=list(releases),
-        sweep=SweepResult(seeds=seeds, cells=cells(releases)),
-    )
-
-
-def read_back(releases: Sequence[ReleaseResult], folder: Path) -> Results:
+    sweep = SweepResult(seeds=seeds, cells=cells(releases))
     path = folder / "results.json"
-    path.write_text(to_json(swept(releases)), encoding="utf-8")
+    path.write_text(to_json(by_hand.run(*releases, sweep=sweep, plan={})), encoding="utf-8")
     return stored.load(path)
 
 

@@ -37,10 +37,8 @@ from audit.results.measurement import measured
 from audit.results.schema import (
     ChargeTest,
     Control,
-    Cost,
     EpsilonLower,
     FindingResult,
-    GuaranteeResult,
     Measure,
     Power,
     ReleaseResult,
@@ -53,6 +51,8 @@ from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import no_interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
+from tests import by_hand
+from tests.builders import comparable
 from tests.command_line import audit
 from tests.findings.closeness import six
 
@@ -177,24 +177,17 @@ def test_one_seed_has_no_interval_over_seeds_and_shares_stay_shares() -> None:
 
 def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
     fields: dict[str, Any] = {
-        "attack": "extraction",
-        "metric": "hit_rate",
-        "access": "generate",
-        "unit": "share of generations",
         **measured(clopper_pearson(k, n) if k is not None else no_interval(n, 0.95, "none")),
         "k": k,
         "chance": 0.01,
         "control": Control(value=0.0, ci=(0.0, 0.03), k=0, n=n),
-        "epsilon_lower": None,
+        "p_value": None,
         "power": Power(smallest_rate=0.03, largest_epsilon=3.0, n=n),
-        "leaked": "no leak found",
-        "sentence": "seen",
-        "claim": "not testable",
-        "claim_sentence": "No test.",
+        "silence": None,
     }
     if "cut" in changes:
         fields["kind"] = "stopped_rate"
-    return FindingResult(**{**fields, **changes})
+    return by_hand.finding(**{**fields, **changes})
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(50, 200)), min_size=2, max_size=5))
@@ -258,9 +251,7 @@ def test_an_answer_says_what_each_seed_found_by_itself() -> None:
 
 
 def bound(value: float, **changes: Any) -> EpsilonLower:
-    fields: dict[str, Any] = {"method": "one_run", "hypothesis": "none", "unit": "user"}
-    fields |= {"relation": "add_or_remove", "delta": 1e-5, "value": value}
-    return EpsilonLower(**{**fields, **changes})
+    return by_hand.bound(value, **{"m": None, "guesses": None, **changes})
 
 
 def test_a_bound_over_seeds_is_the_lower_median_never_the_largest() -> None:
@@ -300,32 +291,21 @@ def test_a_bound_over_seeds_is_seldom_too_high_where_few_can_be_measured() -> No
 
 
 def release(epsilon: float | None, seed: int = 0, **changes: Any) -> ReleaseResult:
-    claim = {"unit": "user", "relation": "add_or_remove", "basis": "worst case", "delta": 0.001}
-    for name in ("unit", "relation", "basis", "delta", "alpha"):
-        claim[name] = changes.pop(name, claim.get(name))
-    claim["also"] = changes.pop("also", [])
+    claim: dict[str, Any] = {"delta": 0.001}
+    for name in ("unit", "relation", "basis", "delta", "alpha", "also"):
+        if name in changes:
+            claim[name] = changes.pop(name)
+    found = changes.pop("findings", [finding(seed)])
     fields: dict[str, Any] = {
         "defense": "dp_sgd",
         "parameters": {"epsilon": epsilon, "k": 8},
-        "seed": seed,
-        "reference": False,
-        "role": "audited",
-        "guarantee": GuaranteeResult(
-            epsilon=epsilon,
-            release="model",
-            theorem="a theorem",
-            conditions=[],
-            published_epsilon=None,
-            **claim,
-        ),
         "utility": {"perplexity": measure(4.0 + seed)},
-        "cost": Cost(train_tokens=1, queries=1, seconds=1.0),
-        "sessions": [],
-        "findings": [finding(seed)],
-        "leaked": "no leak found",
-        "claim": "not testable",
+        **changes,
     }
-    return ReleaseResult(**{**fields, **changes})
+    made: ReleaseResult = by_hand.release(
+        fields.pop("defense"), by_hand.guarantee(epsilon, **claim), *found, seed=seed, **fields
+    )
+    return made
 
 
 def test_cells_join_the_seeds_of_one_setting_only() -> None:
@@ -536,14 +516,6 @@ def command(folder: Path, *more: str) -> list[str]:
 
 def finish(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return audit(*command(folder, "--workers", "1", *more), cwd=folder.parent)
-
-
-def comparable(folder: Path) -> str:
-    document = json.loads((folder / "results.json").read_text("utf-8"))
-    document.pop("environment")
-    for one in document["releases"]:
-        one.pop("cost")
-    return json.dumps(document)
 
 
 @pytest.fixture(scope="module")
