@@ -16,7 +16,7 @@ from audit.core.errors import UsageError
 from audit.results import frozen
 from tests import command_line
 
-WORDS = ("--defense", "none", "--attack", "exposure", "--no-references")
+WORDS = ("--defense", "uniform", "--attack", "exposure", "--no-references")
 
 
 def tool(*words: object, cwd: Path) -> None:
@@ -66,7 +66,7 @@ def test_without_signers_nobody_is_named(place: Path) -> None:
 def test_run_of_another_plan_differs(place: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     """More attacks mean more tests; another seed other coins: either could be chosen afterwards."""
     other = tmp_path / "other.json"
-    plan = ("plan", "--defense", "none", "--no-references", *words, "--freeze", other)
+    plan = ("plan", "--defense", "uniform", "--no-references", *words, "--freeze", other)
     assert command_line.audit(*plan, cwd=tmp_path).returncode == 0
     checked = api.verify(place / "run", other)
     assert checked.exit_code == 1 and not checked.verified
