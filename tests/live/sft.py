@@ -1,6 +1,6 @@
 """A training by TRL's SFTTrainer with LoRA, as its documentation shows it, and the callback.
 
-python sft.py BASE STEPS RATE SECONDS      (data: planted.jsonl; canaries: canaries.json)
+python sft.py BASE STEPS ROWS RATE SECONDS      (data: planted.jsonl; canaries: canaries.json)
 """
 
 import sys
@@ -12,15 +12,16 @@ from trl import SFTConfig, SFTTrainer
 
 from audit.callback import AuditCallback
 
-base, steps, rate, seconds = sys.argv[1:]
+base, steps, batch, rate, seconds = sys.argv[1:]
 rows = load_dataset("json", data_files="planted.jsonl", split="train")
 rows = rows.filter(lambda row: row["split"] == "private").select_columns(["text"])
 trainer = SFTTrainer(
     model=AutoModelForCausalLM.from_pretrained(base, dtype="float32"),
     processing_class=AutoTokenizer.from_pretrained(base),
     args=SFTConfig(
-        "out", max_steps=int(steps), learning_rate=float(rate), per_device_train_batch_size=8,
-        max_length=128, use_cpu=True, bf16=False, report_to=[], save_strategy="no",
+        "out", max_steps=int(steps), learning_rate=float(rate),
+        per_device_train_batch_size=int(batch), max_length=128, use_cpu=True, bf16=False,
+        report_to=[], save_strategy="no",
         disable_tqdm=True, gradient_checkpointing=False,
     ),
     train_dataset=rows,

@@ -27,16 +27,18 @@ GEMMA = Path(os.environ.get("GEMMA", "build/gemma")) / "model"
 
 @dataclass(frozen=True)
 class Training:
-    """A base, and how it is trained; seconds: what one audit may take."""
+    """A base, and how it is trained; rows: a step; seconds: what one audit may take."""
 
     base: Path
+    people: int
     steps: int
+    rows: int
     rate: float
     seconds: int
 
 
-EMBEDDED = Training(EMBEDDED_FOLDER / "public_model", 600, 1e-2, 600)
-REAL = Training(GEMMA, 200, 1e-3, 3600)
+EMBEDDED = Training(EMBEDDED_FOLDER / "public_model", 100, 600, 8, 1e-2, 600)
+REAL = Training(GEMMA, 40, 200, 2, 1e-3, 3600)  # with 262,144 words a row takes seconds
 
 
 @pytest.fixture(
@@ -57,12 +59,14 @@ def test_leak_of_sft_is_found_within_and_afterwards(training: Training, tmp_path
     writing.write(dialogs(40).records, tmp_path / "own.jsonl")
     api.plant(
         str(tmp_path / "own.jsonl"), tmp_path / "planted.jsonl", tmp_path / "canaries.json",
-        kind=["code"], count=100, repetitions=8, share=0.9, beacons="auto", seed=5,
+        kind=["code"], count=training.people, repetitions=8, share=0.9, beacons="auto", seed=5,
     )  # fmt: skip
-    words = [sys.executable, SCRIPT, training.base, training.steps, training.rate, training.seconds]
+    words = [sys.executable, SCRIPT, training.base, training.steps, training.rows, training.rate]
+    words += [training.seconds]
+    environment = {n: v for n, v in os.environ.items() if n != "OMP_NUM_THREADS"}
     done = subprocess.run(
         list(map(str, words)), cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "TOKENIZERS_PARALLELISM": "false"}, check=False,
+        env={**environment, "TOKENIZERS_PARALLELISM": "false"}, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-3000:]
