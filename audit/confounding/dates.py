@@ -51,9 +51,14 @@ def dates(text: str) -> Iterator[tuple[float, bool]]:
         if bare or iso:
             yield float(bare or iso) + (int(number or 1) - 1) / 12, True
         elif year:
-            yield float(year) + _NAMES.index(month[:3].lower()) / 12, True
+            yield float(year) + (_month(month) - 1) / 12, True
         elif before or after:
-            yield float(_NAMES.index(month[:3].lower()) + 1), False
+            yield float(_month(month)), False
+
+
+def _month(name: str) -> int:
+    """Return the number of a month; the pattern takes the long s of old prints for an s."""
+    return _NAMES.index(name[:3].casefold()) + 1
 
 
 def _moment(at: float) -> str:

@@ -56,6 +56,7 @@ def test_scripts_are_shares_of_characters() -> None:
         ("30 April 2021; April 30th, 2021", [(2021 + 3 / 12, True)] * 2),
         ("the 3rd of May", [(5.0, False)]),
         ("Sept. 9 and march 3", [(9.0, False), (3.0, False)]),
+        ("ſept. 9; 3 AUGUſT 1750", [(9.0, False), (1750 + 7 / 12, True)]),
         ("in March 1999", [(1999 + 2 / 12, True)]),
         ("they may march", []),
         (
