@@ -27,6 +27,7 @@ class Unmeasured(StrEnum):
 
     NO_DATES = "no dates"
     ALIKE = "alike"
+    FEW = "few"  # users who differ
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Outcome:
     """The outcome of one check.
 
     value: the distance of both sides, from 0 to 1; of the classifier its AUC. chance: what 95 % of
-    permutations do not exceed. p, adjusted: unadjusted, and by Holm's method for all checks.
-    largest: None where columns are words. why: set where nothing was measured.
+    permutations do not exceed. p, adjusted: unadjusted, and by Holm's method for all checks. least:
+    the p-value that the most unlike permutation has. largest: None where columns are words.
+    why: set where nothing was measured.
     """
 
     check: Check
@@ -52,6 +54,7 @@ class Outcome:
     chance: float | None = None
     p: float | None = None
     adjusted: float | None = None
+    least: float | None = None
     largest: Gap | None = None
     why: Unmeasured | None = None
 
@@ -94,13 +97,14 @@ def compare(sides: Sides, seed: int = 0, permutations: int = PERMUTATIONS) -> Co
     users, n = (*drawn.inside.users, *drawn.outside.users), len(drawn.inside.users)
     words = vocabulary.profile(users)
     profiles = [lengths.profile(users), words, scripts.profile(users), dates.profile(users)]
-    outcomes = [_outcome(one, n, seed, permutations) for one in (*profiles, vocabulary.bag(words))]
+    tested = [_outcome(one, n, seed, permutations) for one in (*profiles, vocabulary.bag(words))]
+    outcomes = tuple(_adjusted(tested))
     if all(outcome.p is None for outcome in outcomes):
         raise UsageError(
             f"{sides.inside.name}, {sides.outside.name}: all users are alike in length, "
-            "shared words, script and dates; give texts that differ"
+            "shared words, script and dates, or all but too few; give texts that differ"
         )
-    return Comparison(drawn, tuple(_adjusted(outcomes)), permutations)
+    return Comparison(drawn, outcomes, permutations)
 
 
 def _check_sizes(sides: Sides) -> None:
@@ -121,11 +125,13 @@ def _outcome(profile: Profile, n: int, seed: int, permutations: int) -> Outcome:
         return Outcome(profile.check, why=Unmeasured.NO_DATES if nothing else Unmeasured.ALIKE)
     draws = stream(seed, "check-data", profile.check)
     found = _statistics(profile, n, permutations, draws)
+    most_unlike = np.sort(found)[::-1]
     return Outcome(
         profile.check,
         float(found[0]),
         float(np.quantile(found[1:], 1 - LEVEL, method="higher")),
         unlike.p_value(found),
+        least=unlike.p_value(most_unlike),
         largest=_largest(profile, n) if profile.labels else None,
     )
 
@@ -147,7 +153,13 @@ def _largest(profile: Profile, n: int) -> Gap:
 
 
 def _adjusted(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
-    """Adjust the p-values of the checks that have one."""
-    adjusted = iter(holm.adjusted_p_values([one.p for one in outcomes if one.p is not None]))
+    """Adjust the p-values of the checks that have one; take back what no permutation would fail."""
+    p_values = [one.p for one in outcomes if one.p is not None]
+    adjusted = iter(holm.adjusted_p_values(p_values))
     for one in outcomes:
-        yield one if one.p is None else replace(one, adjusted=float(next(adjusted)))
+        if one.p is None or one.least is None:
+            yield one
+            continue
+        known = replace(one, adjusted=float(next(adjusted)))
+        mute = not known.failed and one.least * len(p_values) > LEVEL
+        yield Outcome(one.check, why=Unmeasured.FEW) if mute else known

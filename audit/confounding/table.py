@@ -17,6 +17,7 @@ _STATISTICS = {
 _REASONS = {
     Unmeasured.NO_DATES: "no date is written in these texts",
     Unmeasured.ALIKE: "all users are alike in it",
+    Unmeasured.FEW: "too few users differ in it: even the most unlike permutation would pass",
 }
 _HIDDEN = {
     Check.VOCABULARY: "words are not printed: they are private text",

@@ -131,11 +131,29 @@ def test_seed_decides() -> None:
 
 
 def test_what_does_not_vary_is_not_measured() -> None:
-    compared = compare(sides([("alpha beta",)] * 9, [("beta alpha",)] * 8 + [("alpha bet!",)]))
+    compared = compare(
+        sides([("a b",), ("b c",), ("a !",)] * 5, [("b a",), ("c b",), ("a !",)] * 5)
+    )
     why = {one.check: one.why for one in compared.outcomes}
     assert why[Check.LENGTH] is Unmeasured.ALIKE and why[Check.DATES] is Unmeasured.NO_DATES
     assert why[Check.SCRIPT] is None
     assert not compared.failed
+
+
+def test_what_no_permutation_would_fail_is_not_measured() -> None:
+    """One of 600 writes a date and a capital: a p-value near 1, however the users are divided."""
+    rest = [("x" * (1 + i % 9),) for i in range(300)]
+    why = {o.check: o.why for o in compare(sides(rest, [*rest[1:], ("In 1990",)])).outcomes}
+    assert why[Check.DATES] is why[Check.SCRIPT] is Unmeasured.FEW
+    assert why[Check.LENGTH] is None
+    with pytest.raises(UsageError, match="or all but too few"):
+        compare(sides([("alike",)] * 300, [("alike",)] * 299 + [("Alike",)]))
+
+
+def test_folds_that_hold_too_few_users_do_not_pass() -> None:
+    """Five pairs in five folds have 32 divisions: the best p-value is 3 %, five times too large."""
+    compared = compare(sides(people(5, stream(1)), people(5, stream(2))))
+    assert compared.outcomes[-1].why is Unmeasured.FEW and compared.outcomes[2].p is not None
 
 
 @pytest.mark.parametrize("same", [("one text",), ("",), ("1990",)])
@@ -145,7 +163,7 @@ def test_equal_texts_throughout_are_refused(same: Texts) -> None:
 
 
 @pytest.mark.parametrize(("n", "m", "enough"), [(4, 5, False), (5, 5, True), (1, 400, False),
-                                                (2, 20, True), (2, 8, False)])  # fmt: skip
+                                                (2, 40, True), (2, 8, False)])  # fmt: skip
 def test_too_few_users_are_refused(n: int, m: int, enough: bool) -> None:
     both = sides(people(n, stream(1)), people(m, stream(2)))
     if enough:
