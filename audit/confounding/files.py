@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from audit.confounding.sides import Sides, of_corpora, of_manifest
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.secret import OWN
-from audit.corpora import loading
+from audit.corpora import loading, users
 from audit.corpora.reading import Reading
 from audit.planting import manifest as manifests
 from audit.planting import own
@@ -37,7 +38,12 @@ def of_files(
     members = loading.read(inside, EMBEDDED_FOLDER, how)
     if outside is not None:
         others = loading.read(outside, EMBEDDED_FOLDER, how)
-        return of_corpora((members, others), (inside, outside))
+        joined = users.in_form([*members.records, *others.records], how.user_form, {})
+        both = (
+            replace(members, records=tuple(joined[: len(members.records)])),
+            replace(others, records=tuple(joined[len(members.records) :])),
+        )
+        return of_corpora(both, (inside, outside))
     assert secrets is not None
     manifest = manifests.read(secrets)
     aside = () if manifest.own is None else own.read(manifest.own, secrets)

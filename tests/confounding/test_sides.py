@@ -65,6 +65,18 @@ def test_users_named_by_numbers_are_users(form: str, tmp_path: Path) -> None:
         api.check_data(*both)
 
 
+def test_user_in_two_spellings_on_two_sides_is_refused_where_ids_are_folded(tmp_path: Path) -> None:
+    both = [
+        written(
+            tmp_path / f"{side}.jsonl", [{"text": "x" * i, "user": f"{name} {i}"} for i in range(9)]
+        )
+        for side, name in enumerate(("Bob", " bob"))
+    ]
+    assert [side.every for side in _both(api.check_data(*both))] == [8, 8]
+    with pytest.raises(UsageError, match="user 'Bob 1' has texts in .* as have 8 in all"):
+        api.check_data(*both, user_form="folded")
+
+
 def _both(compared: Comparison) -> tuple[Any, Any]:
     return compared.sides.inside, compared.sides.outside
 
