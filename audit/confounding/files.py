@@ -38,12 +38,15 @@ def of_files(
     members = loading.read(inside, EMBEDDED_FOLDER, how)
     if outside is not None:
         others = loading.read(outside, EMBEDDED_FOLDER, how)
-        joined = users.in_form([*members.records, *others.records], how.user_form, {})
+        across: dict[str, int] = {}
+        joined = users.in_form([*members.records, *others.records], how.user_form, across)
         both = (
             replace(members, records=tuple(joined[: len(members.records)])),
             replace(others, records=tuple(joined[len(members.records) :])),
         )
-        return of_corpora(both, (inside, outside))
+        sides = of_corpora(both, (inside, outside))
+        read = [f"{corpus.name}: {note}" for corpus in both for note in corpus.notes]
+        return replace(sides, notes=(*read, *across, *sides.notes))
     assert secrets is not None
     manifest = manifests.read(secrets)
     aside = () if manifest.own is None else own.read(manifest.own, secrets)

@@ -5,7 +5,7 @@ Of two corpora, or of a training file and the manifest whose coins decided who i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from audit.core.secret import OWN
 from audit.corpora.part import stem
 from audit.planting.coverage import canaries, copies_in
 from audit.planting.manifest import Manifest
+from audit.results.words import count
 
 _MOST = 2_000  # users of both sides together: the classifier's kernel is the cost
 
@@ -42,11 +43,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides. of_coins: whether a fair coin decided which side a user is on."""
+    """Both sides. of_coins: whether a fair coin decided which side a user is on.
+
+    notes: on how they were read, such as records that nothing says whose they are.
+    """
 
     inside: Side
     outside: Side
     of_coins: bool = False
+    notes: tuple[str, ...] = ()
 
     def drawn(self, stream: np.random.Generator) -> Sides:
         """Draw at most 2,000 users of both sides together, fewer of the larger side first."""
@@ -72,7 +77,17 @@ def of_corpora(corpora: tuple[Corpus, Corpus], names: tuple[str, str]) -> Sides:
             "rename one of the two, or name another column with --user"
         )
     here, there = (_side(name, own.values()) for name, own in zip(names, texts, strict=True))
-    return Sides(here, there)
+    return Sides(here, there, notes=tuple(_shared(corpora)))
+
+
+def _shared(corpora: tuple[Corpus, Corpus]) -> Iterator[str]:
+    """Note texts that stand on both sides."""
+    inside, outside = ({record.text for record in corpus.records} for corpus in corpora)
+    if both := len(inside & outside):
+        yield (
+            f"{count(both, 'text')} on both sides, letter by letter: members and others at once, "
+            "on which no attack can be tested"
+        )
 
 
 def _by_user(records: Iterable[Record], side: int) -> dict[tuple[str, int], Texts]:

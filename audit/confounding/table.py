@@ -36,6 +36,7 @@ def text(compared: Comparison) -> str:
             "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ),
+        *(f"note: {note}" for note in sides.notes),
         verdict(compared),
     ]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from audit import api
-from audit.confounding import Comparison, Sides
+from audit.confounding import Comparison, Sides, table
 from audit.confounding.profile import Check
 from audit.confounding.sides import of_manifest
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -73,8 +73,22 @@ def test_user_in_two_spellings_on_two_sides_is_refused_where_ids_are_folded(tmp_
         for side, name in enumerate(("Bob", " bob"))
     ]
     assert [side.every for side in _both(api.check_data(*both))] == [8, 8]
-    with pytest.raises(UsageError, match="user 'Bob 1' has texts in .* as have 8 in all"):
+    with pytest.raises(UsageError, match=r"user 'Bob 1' has texts in .* as have 8 in all"):
         api.check_data(*both, user_form="folded")
+
+
+def test_notes_tell_units_that_may_be_no_users_and_texts_on_both_sides(tmp_path: Path) -> None:
+    rows = [{"text": "x" * i, "author": f"a {i % 3}"} for i in range(1, 10)]
+    here, there = (written(tmp_path / f"{name}.jsonl", rows) for name in ("here", "there"))
+    notes = [line for line in table.text(api.check_data(here, there)).split("\n")
+             if line.startswith("note: ")]  # fmt: skip
+    assert [note.split(": ")[1] for note in notes[:2]] == ["here", "there"]
+    assert all("without a user" in note and "--user author" in note for note in notes[:2])
+    assert notes[2].startswith("note: 9 texts on both sides") and len(notes) == 3
+    assert "note: " not in table.text(api.check_data(
+        written(here, [{"text": "x" * i, "user": f"h {i}"} for i in range(1, 10)]),
+        written(there, [{"text": "y" * i, "user": f"t {i}"} for i in range(1, 10)]),
+    ))  # fmt: skip
 
 
 def _both(compared: Comparison) -> tuple[Any, Any]:
