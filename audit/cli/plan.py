@@ -8,11 +8,9 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import given
-from audit.cli.run import run
+from audit.cli.run import chosen, run
 from audit.cli.say import say
 from audit.core.errors import UsageError
-from audit.core.wording import by_kind
 
 _NOT_OF_A_PLAN = ("dry_run", "formats", "log", "workers", "reveal", "author")
 
@@ -35,11 +33,7 @@ def plan(
 
     if freeze is None and (sign or rules):
         raise UsageError("--sign and --rules need --freeze FILE")
-    settings = given(flags)
-    if no_references:
-        settings["references"] = False
-    if template:
-        settings["planting"] = {f"{kind}_template": t for kind, t in by_kind(template).items()}
+    settings = chosen(flags, (), no_references, template)
     planned = api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings)
     if freeze is None or planned.freeze is None:
         text = planned.describe()

@@ -102,12 +102,23 @@ def run(
         return None if dry_run else _serve(rank)
     from audit import api
 
+    settings = chosen(flags, formats, no_references, template)
+    carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run, log)
+
+
+def chosen(
+    flags: dict[str, Any],
+    formats: tuple[str, ...],
+    no_references: bool,
+    template: tuple[str, ...],
+) -> dict[str, Any]:
+    """Collect the settings of a run that were given."""
     settings = given(flags, formats)
     if no_references:
         settings["references"] = False
     if template:
         settings["planting"] = {f"{kind}_template": t for kind, t in by_kind(template).items()}
-    carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run, log)
+    return settings
 
 
 def _serve(rank: int) -> None:

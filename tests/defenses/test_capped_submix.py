@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attacks.ledger import LedgerCheck
+from audit.contract.toys import Memory
 from audit.core.attack import Knowledge
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
@@ -41,7 +42,6 @@ from tests.defenses.hostile_pmfs import (
     tensor,
     transcripts,
 )
-from tests.defenses.journal import Memory
 from tests.defenses.services import served, session, toy
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from attacks.ledger import LedgerCheck
+from audit.contract.toys import Memory
 from audit.core.attack import Knowledge
 from audit.core.ensemble import Separate
 from audit.core.errors import UsageError
@@ -33,7 +34,6 @@ from defenses.ensembles import Constant, Filter
 from defenses.ensembles.mechanisms.caps import Caps
 from defenses.ensembles.session import EnsembleSession, distributions, emptied
 from tests.defenses.hostile_pmfs import both, laws, speaking, tensor
-from tests.defenses.journal import Memory
 from tests.defenses.services import served, session, toy
 
 SLACK = 1 + 1e-9  # rounding of the divergences that are computed here
