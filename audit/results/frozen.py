@@ -15,11 +15,11 @@ from typing import Any
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError, first_line
 from audit.core.files import parsed, read_text
+from audit.results.numbers import infinite, plain
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:llm-audit:frozen-plan:1"
 NAMESPACE = "llm-audit-plan"  # of ssh-keygen: a signature for another purpose is refused
-_INFINITE = float("inf")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Frozen:
             "subject": [{"name": "plan", "digest": {"auditDigest": self.hash}}],
             "predicateType": PREDICATE,
             "predicate": {
-                "plan": with_words(self.plan),
+                "plan": plain(self.plan),
                 "releases": self.releases,
                 "tests": self.tests,
                 "claim_tests": self.claim_tests,
@@ -97,7 +97,7 @@ def read(path: Path) -> Frozen:
 
 def _of_hash(stated: Any, plan: Any) -> Any:
     """Return the plan, with numbers for words of infinity or without, that has the stated hash."""
-    both = (plan, _with_numbers(plan))
+    both = (plan, infinite(plan))
     return next((one for one in both if digest_of_json(one) == stated), None)
 
 
@@ -114,20 +114,3 @@ def _word(value: Any) -> str:
 def signature_of(path: Path) -> Path:
     """Name the file of a statement's signature, as ssh-keygen does."""
     return path.with_name(f"{path.name}.sig")
-
-
-def with_words(value: Any) -> Any:
-    """Replace infinity by its word, since JSON has no number for it."""
-    return _replaced(value, _INFINITE, "inf")
-
-
-def _with_numbers(value: Any) -> Any:
-    return _replaced(value, "inf", _INFINITE)
-
-
-def _replaced(value: Any, old: Any, new: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _replaced(inner, old, new) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_replaced(inner, old, new) for inner in value]
-    return new if value == old else value

@@ -117,6 +117,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+def infinite(value: Any) -> Any:
+    """Replace the word of infinity by the number: a plan's hash is of the number."""
+    if isinstance(value, dict):
+        return {key: infinite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [infinite(inner) for inner in value]
+    return math.inf if value == "inf" else value
+
+
 Table = Annotated[dict[str, Any], BeforeValidator(plain)]
 
 

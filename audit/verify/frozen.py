@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError, first_line
 from audit.core.files import regular
-from audit.results.frozen import NAMESPACE, Frozen, read, signature_of, with_words
+from audit.results.frozen import NAMESPACE, Frozen, read, signature_of
 from audit.results.joined import LEVEL
+from audit.results.numbers import plain
 from audit.verify.differences import differences
 from audit.verify.documents import Stated
 
@@ -80,7 +81,7 @@ def _of_rules(rules: Path | None, frozen: Frozen) -> Iterator[str]:
 
 def _differences(run: Stated, frozen: Frozen) -> Iterator[str]:
     plan = {name: value for name, value in run.results.plan.items() if name != "hash"}
-    yield from differences("plan", with_words(plan), with_words(frozen.plan))
+    yield from differences("plan", plain(plan), plain(frozen.plan))
     if run.results.plan.get("hash") != frozen.hash:
         yield f"plan.hash: run {run.results.plan.get('hash')}, frozen {frozen.hash}"
     if frozen.level != LEVEL:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from audit.core.digest import digest_of_json
 from audit.measure.evidence_file import EvidenceFile
 from audit.planting.coins import toss
-from audit.results.numbers import plain
+from audit.results.numbers import infinite, plain
 from audit.verify.differences import differences, shown
 from audit.verify.documents import Stated
 
@@ -18,7 +17,7 @@ def of_plan(run: Stated) -> Iterator[str]:
     """List what of a run's or a sweep's plan does not agree with itself or with manifest.json."""
     plan = {name: value for name, value in run.document["plan"].items() if name != "hash"}
     stands = run.document["plan"].get("hash")
-    hashes = [digest_of_json(plan), digest_of_json(_infinite(plan))]
+    hashes = [digest_of_json(plan), digest_of_json(infinite(plan))]
     if stands not in hashes:
         yield f"plan.hash: stands {shown(stands)}, of this plan follows {shown(hashes[0])}"
     if run.manifest["hash"] != stands:
@@ -89,12 +88,3 @@ def _short(name: str, parameters: dict[str, Any], reference: bool) -> str:
     own = {k: v for k, v in parameters.items() if k not in ("served", "served_sha256")}
     words = ",".join(f"{key}={value}" for key, value in own.items())
     return f"{name}{':' if words else ''}{words}{' (reference)' if reference else ''}"
-
-
-def _infinite(value: Any) -> Any:
-    """Replace the word of infinity by the number: a plan's hash is of the number."""
-    if isinstance(value, dict):
-        return {key: _infinite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_infinite(inner) for inner in value]
-    return math.inf if value == "inf" else value
