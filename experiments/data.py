@@ -55,7 +55,7 @@ SIZES = {
         "named": Size("customersim", 400, 80, 100, apart=True),  # whose names are sought
         "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
     },
-    "real": {"wikitext": Size("wikitext2_raw", 128, 40, 0, words=2000)},  # nearly whole articles
+    "real": {"wikitext": Size("wikitext2_raw", 128, 40, 0, words=300)},  # the texts of medium
     "paper": {  # about 4 % are public, as 40,000 of a million utterances of SeqPATE's
         "airdialogue": Size("airdialogue", ALL, ALL, 380),
         "few": Size("wikitext-2", 24, 10, 0, words=60),
