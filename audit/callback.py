@@ -51,6 +51,7 @@ from audit.results.folder import run_record
 # set where a process is one of several
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SHARDED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
+_USUAL = ("exposure", "membership")
 _COLUMNS = ("input_ids", "labels", "attention_mask")
 
 
@@ -60,7 +61,8 @@ class AuditCallback(TrainerCallback):
 
     manifest: what `audit plant` wrote. output: where run folders go, for `audit report` and `audit
         gate`: `step-500` and so on, and `final`, which may not be there yet.
-    attacks: as --attack takes them; their own budgets bound what they ask.
+    attacks: as --attack takes them; their own budgets bound what they ask. Left out:
+        exposure and membership, each where it targets something that was planted.
     every: steps between audits; None: at the end only. All of them share the level of 5 %, so that
         it holds for the training as a whole, whenever it is stopped, or resumed as it began.
     until_decided: whether no more is audited on the way once a leak was found.
@@ -81,7 +83,7 @@ class AuditCallback(TrainerCallback):
 
     manifest: str | Path
     output: str | Path
-    attacks: Sequence[str] = ("exposure", "membership")
+    attacks: Sequence[str] = ()
     every: int | None = None
     until_decided: bool = False
     claim: str | None = None
@@ -103,14 +105,18 @@ class AuditCallback(TrainerCallback):
         """Check the parameters. Raises UsageError."""
         manifest = manifests.read(Path(self.manifest))
         planted = {secret.kind for secret in manifest.secrets} | ({OWN} if manifest.own else set())
-        for text in self.attacks:
+        chosen, fitting = self.attacks or _USUAL, []
+        for text in chosen:
             name, attack = registry.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
-            if planted.isdisjoint(attack.kinds):
+            if not planted.isdisjoint(attack.kinds):
+                fitting.append(text)
+            elif self.attacks:
                 raise UsageError(
                     f"AuditCallback: {name} targets {', '.join(attack.kinds)}, and "
                     f"{self.manifest} holds {', '.join(sorted(planted))}; plant it with --kind, or "
                     f"leave {name} out of attacks"
                 )
+        self.attacks = fitting
         defense = self._defense(Path(self.output))
         registry.build("defenses", defense, Defense, {})  # type: ignore[type-abstract]
         for name in ("every", "seconds", "rest", "examples"):

@@ -413,9 +413,10 @@ def test_impossible_audits_are_refused_at_the_start(alone: Alone, plain: Any) ->
         alone.begin(alone.callback(), model, tokenizer)
 
 
-def only_ids(folder: Path) -> Path:
-    api.plant("helpdesk", folder / "ids.jsonl", folder / "ids.json", kind=["id"], count=8, seed=1)
-    return folder / "ids.json"
+def only(folder: Path, kind: str) -> Path:
+    manifest = folder / f"{kind}.json"
+    api.plant("helpdesk", folder / f"{kind}.jsonl", manifest, kind=[kind], count=8, seed=1)
+    return manifest
 
 
 def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) -> None:
@@ -432,9 +433,14 @@ def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) 
     with pytest.raises(UsageError, match="cannot be read"):
         AuditCallback(tmp_path / "none.json", alone.output)
     with pytest.raises(UsageError, match=r"extraction targets code, .* holds id;"):
-        AuditCallback(only_ids(tmp_path), alone.output, attacks=["extraction"])
+        AuditCallback(only(tmp_path, "id"), alone.output, attacks=["extraction"])
     with pytest.raises(UsageError):
         AuditCallback(alone.made.manifest, tmp_path / "a,b=c")  # no parameter can hold such a path
+
+
+def test_attacks_left_out_are_those_that_fit_what_was_planted(alone: Alone, tmp_path: Path) -> None:
+    assert AuditCallback(only(tmp_path, "code"), alone.output).attacks == ["membership"]
+    assert AuditCallback(only(tmp_path, "id"), alone.output).attacks == ["exposure", "membership"]
 
 
 def test_preflight_finds_all_copies(alone: Alone, model: Any, plain: Any) -> None:

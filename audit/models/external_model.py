@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
-from audit.core.lora import Lora
+from audit.core.lora import ALL_LINEAR, AUTO, Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
 from audit.core.time_limit import in_time, limited
@@ -172,6 +172,21 @@ def _is_quantised(folder: str) -> bool:
 
 def _named_base(path: Path) -> str:
     return str(settings_of(path / ADAPTER).get("base_model_name_or_path") or "")
+
+
+def lora_of(path: Path) -> Lora | None:
+    """Return the adapters that a training like that of an external model has; None where it changed
+    weights of its base, as far as its folder says."""
+    if not is_adapter(path) or not _adds_only(path):
+        return None
+    settings = settings_of(path / ADAPTER)
+    targets = settings.get("target_modules")
+    if isinstance(targets, list) and targets:
+        targets = "+".join(sorted(map(str, targets)))
+    else:  # an expression, or none: what PEFT adapts by itself
+        targets = ALL_LINEAR if targets == ALL_LINEAR else AUTO
+    rank = int(settings.get("r") or Lora.r)
+    return Lora(rank, max(1, round(settings.get("lora_alpha") or 2 * rank)), targets)
 
 
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from audit.core import lora
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
 from audit.core.rules import check_size
 from audit.core.secret import PLANTED
 from audit.core.training import FineTuning
+from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
 from audit.plugins import registry
 
@@ -60,6 +64,13 @@ def remedies(named: Sequence[str], recipe: FineTuning) -> tuple[str, ...]:
     promising = any(text.partition(":")[0].strip() in (_CHEAPEST, "all") for text in named)
     wanted = ["none:dedup=near", *shorter, *([] if promising else [_CHEAPEST])]
     return tuple(text for text in wanted if text not in named)
+
+
+def adapting(text: str, model: ModelFolder) -> ModelFolder:
+    """Have what is trained on a model be adapters, as `--lora` words them. Raises UsageError."""
+    if model.kind == LSTM:
+        raise UsageError("--lora: an LSTM is trained from scratch; adapters need a transformer")
+    return dataclasses.replace(model, lora=lora.parsed(text))
 
 
 def attacks(texts: Sequence[str], written: bool, planted: AbstractSet[str]) -> tuple[Chosen, ...]:

@@ -18,6 +18,7 @@ from audit.models import external_model, external_texts
 from audit.models.endpoint.http import address, address_of, is_url
 from audit.models.endpoint.session import MARGIN
 from audit.models.loading import EMBEDDED, describe, hash_of, load_tokenizer
+from audit.plan import choices
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, by_name
 from audit.plan.source import External, PlantedElsewhere, Served
@@ -83,7 +84,7 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
     )
     return _Elsewhere(
         corpus=corpus,
-        model=audited.read_with,
+        model=_adapting(settings, audited.read_with, base),
         source=PlantedElsewhere(manifest, external),
         references=_references(settings, base, corpus),
         users=manifest.population.users,
@@ -107,6 +108,18 @@ def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> 
             "corpus that `audit plant` wrote together with this manifest"
         )
     return dataclasses.replace(corpus, public_size=manifest.population, aside=aside)
+
+
+def _adapting(settings: Mapping[str, Any], model: ModelFolder, base: str | None) -> ModelFolder:
+    """Have references train adapters: such as are asked for, or as the audited model has."""
+    wanted = settings.get("lora")
+    if wanted and base is None:
+        raise UsageError(
+            "--lora: is of what is trained beside a model of elsewhere, from its base; give it "
+            "with as_is:base=DIR, or leave --lora out"
+        )
+    wanted = wanted or external_model.lora_of(Path(settings["model"]))
+    return choices.adapting(str(wanted), model) if wanted else model
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ from typing import Any, get_type_hints
 import torch
 
 from audit import policies
-from audit.core import lora
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
-from audit.core.lora import Lora
 from audit.core.machine import cores
 from audit.core.model import ModelFolder
 from audit.core.reach import Reach
@@ -48,8 +46,6 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
     """
     wanted = {"defense": (), "attack": (), **settings}
     if external.is_wanted(wanted):
-        if wanted.get("lora"):
-            raise UsageError("--lora: as_is audits what is trained already; leave it out")
         return _plan(wanted, external.material(wanted, EMBEDDED_FOLDER))
     wanted = {**DEFAULTS, **wanted}
     model = loading.describe(wanted["model"], EMBEDDED_FOLDER)
@@ -60,7 +56,7 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
 def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
     """Resolve settings for a corpus and a model that are read already. Raises UsageError."""
     if settings.get("lora"):
-        model = dataclasses.replace(model, lora=_lora(settings["lora"], model))
+        model = choices.adapting(settings["lora"], model)
     planting = _planting(settings, corpus, model)
     references = REFERENCES if settings.get("references", True) else ()
     users = len(corpus.users("private")) + planting.invented
@@ -84,12 +80,6 @@ def _planting(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -
     kinds = tuple(dict.fromkeys((*planting.kinds, OWN)))
     users = own.how_many(share, len(corpus.users("private")))
     return dataclasses.replace(planting, users=users, kinds=kinds)
-
-
-def _lora(text: str, model: ModelFolder) -> Lora:
-    if model.kind == loading.LSTM:
-        raise UsageError("--lora: an LSTM is trained from scratch; adapters need a transformer")
-    return lora.parsed(text)
 
 
 @dataclass(frozen=True)

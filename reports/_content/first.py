@@ -93,7 +93,7 @@ def _next(
     if word.rank < Badge.INCONCLUSIVE.rank:
         closed = _closed(release, audited)
         if closed is None:
-            return _defended(results, release)
+            return _defended(results, release, audited)
         share = usefulness.kept(closed.release, [one.release for one in shown])
         keeps = f"; it keeps {usefulness.written(share)} of the gain" if share else ""
         return f"In this run {closed.name} shows no leak by the attacks that found one{keeps}.", ""
@@ -114,12 +114,26 @@ def _closed(release: ReleaseResult, audited: Sequence[NamedRelease]) -> NamedRel
     return next((one for one in quiet if silent(one.release, leaking)), None)
 
 
-def _defended(results: Results, release: ReleaseResult) -> tuple[str, str]:
-    """Propose the defense that promises something for a person, or a smaller ε of it."""
-    epsilon = wording.finite(release.guarantee)
-    if release.defense == "dp_sgd" and epsilon:
-        smaller = _with(results.again, "--epsilon", f"{epsilon / 4:.3g}")
-        return "Try a smaller ε: more noise, less leak.", smaller
+def _defended(
+    results: Results, release: ReleaseResult, audited: Sequence[NamedRelease]
+) -> tuple[str, str]:
+    """Propose the defense that promises something for a person, or a smaller ε of it.
+
+    Where a release of it stands beside the leak and is undecided, say what would decide that.
+    """
+    claimed = {
+        epsilon: one.release
+        for one in audited
+        if one.release.defense == "dp_sgd" and (epsilon := wording.finite(one.release.guarantee))
+    }
+    if claimed:
+        epsilon = min(claimed)
+        if badge.of_release(claimed[epsilon]).rank < Badge.INCONCLUSIVE.rank:
+            smaller = _with(results.again, "--epsilon", f"{epsilon / 4:.3g}")
+            return "Try a smaller ε: more noise, less leak.", smaller
+        if release.defense != "dp_sgd":
+            question = "Decide whether dp_sgd, beside it, closes the leak."
+            return f"{question} {_earn(claimed[epsilon])}", ""
     for command in badge.remedies(results):
         return "Train beside it what may close the leak.", command
     if results.plan.get("finished"):

@@ -163,6 +163,9 @@ def test_failed_controls_are_warned_of() -> None:
 BARE = make.release("none", make.guarantee(math.inf), LEAK)
 CLOSED = make.release("redaction", make.guarantee(math.inf), make.finding(0.0))
 CLOSING = "audit run --defense as_is --defense dp_sgd"
+UNDECIDED = audited(
+    make.finding(0.0, leaked="inconclusive", sentence="Plant more people.")
+).releases[0]
 REST = audited().changed(not_tested=["attacks that were not run: copies, ngram"])
 
 
@@ -175,8 +178,9 @@ REST = audited().changed(not_tested=["attacks that were not run: copies, ngram"]
         (make.run(BARE, warnings=["another", badge.CLOSES + CLOSING]), "Train beside it", CLOSING),
         (make.run(BARE, CLOSED), "In this run redaction shows no leak by", ""),
         (audited(LEAK.changed(claim="refuted")), "Find the fault", ""),
-        (audited(make.finding(0.0, leaked="inconclusive", sentence="Plant more people.")),
-         "Plant more people.", ""),
+        (make.run(UNDECIDED, UNDEFENDED, PUBLIC), "Plant more people.", ""),
+        (make.run(BARE, UNDECIDED), "Decide whether dp_sgd, beside it, closes the leak. Plant", ""),
+        (make.run(BARE, *audited(LEAK).releases), "Try a smaller ε", "audit run --epsilon 2 "),
         (audited(), "Hold this result", "audit gate DIR"),
         (REST, "Run the other attacks", "audit run --attack all --defense submix"),
     ],

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.lora import Lora
+from audit.plan.resolve import resolve
 from audit.verify import verify
 from tests.builders import comparable, narrow, without_digests, write_rows
 
@@ -310,6 +312,21 @@ def test_an_adapter_is_audited_on_its_base(
     assert not any("no base was named" in line for line in document["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("wanted", "trained"),
+    [({}, Lora(8, 8, "c_attn")), ({"lora": "r=2"}, Lora(2, 4))],
+)
+def test_references_train_adapters_as_the_audited_model_has(
+    made: Made, wanted: dict[str, str], trained: Lora
+) -> None:
+    paths = {"corpus": str(made.corpus), "secrets": str(made.manifest)}
+    settings = {"defense": ["as_is"], "attack": ["membership"], **paths}
+    plan = resolve({**settings, "model": str(made.adapter), **wanted})
+    assert plan.model.lora == trained and f"--lora {trained}" in plan.command
+    whole = resolve({**settings, "model": str(made.whole)})
+    assert whole.model.lora is None
+
+
 def test_an_adapter_answers_on_the_tensors_of_its_base_and_leaves_it_as_it_is(
     made: Made, plain: Any
 ) -> None:
@@ -412,6 +429,9 @@ class TestBadInput:
 
     def test_shadows_cannot_be_trained(self, told: Refused) -> None:
         assert "give shadows=0" in told("--attack", "membership:shadows=4")
+
+    def test_lora_needs_the_base_that_it_adapts(self, told: Refused) -> None:
+        assert "give it with as_is:base=DIR" in told("--lora", "r=2")
 
     def test_adapters(self, made: Made, told: Refused, tmp_path: Path) -> None:
         adapter = tmp_path / "adapter"

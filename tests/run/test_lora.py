@@ -110,10 +110,6 @@ def test_a_service_of_adapters_is_handed_over_and_answers(run: Path, tmp_path: P
         ({"lora": "r=2", "defense": ["dp_sgd:lora=4"]}, "dp_sgd: lora=4, but --lora"),
         ({"lora": "r=2", "model": "lstm", "defense": ["none"]}, "--lora: an LSTM is trained"),
         ({"lora": "q=2", "defense": ["none"]}, "--lora: unknown key 'q'"),
-        (
-            {"lora": "r=2", "defense": ["as_is"], "model": "embedded", "secrets": "m.json"},
-            "--lora: as_is audits what is trained already",
-        ),
     ],
 )
 def test_what_cannot_have_adapters_is_refused(
