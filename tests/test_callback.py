@@ -440,7 +440,8 @@ def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) 
 
 def test_attacks_left_out_are_those_that_fit_what_was_planted(alone: Alone, tmp_path: Path) -> None:
     assert AuditCallback(only(tmp_path, "code"), alone.output).attacks == ["membership"]
-    assert AuditCallback(only(tmp_path, "id"), alone.output).attacks == ["exposure", "membership"]
+    assert AuditCallback(only(tmp_path, "id"), alone.output).attacks == ["exposure"]
+    assert alone.callback().attacks == ["exposure", "membership"]
 
 
 def test_preflight_finds_all_copies(alone: Alone, model: Any, plain: Any) -> None:
