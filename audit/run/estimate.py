@@ -25,7 +25,7 @@ from audit.plan.plan import Plan
 from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
-from audit.silence import sightings
+from audit.silence import sightings, weights
 from audit.silence.cost import training_seconds
 from audit.train.first_steps import Cost, cost_of
 from audit.train.task import Task
@@ -238,6 +238,8 @@ def _attacks(run: Run, own: float) -> tuple[dict[str, float], float, float]:
             queries = asked(one.readable, one.remaining)
             seconds[attacking(label)] = sum(map(one.seconds, queries.values()))
             if chosen.plugin.external:
+                if run.plan.text is None:
+                    seconds[attacking(label)] += one.scored * weights.tokens_compared(run)
                 lit = rehearsal.opened(run, one.readable, one.remaining)
                 sightings.rehearse(run, lit)
                 seconds[attacking(label)] += one.seconds(lit.asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from audit.core.code import code_digest
 from audit.core.digest import key_of
 from audit.core.language_model import LanguageModel, OpenSession
-from audit.core.predictor import Tokens
+from audit.core.predictor import Tokenizer, Tokens
 from audit.core.randomness import stream
 from audit.core.release import ModelRelease
 from audit.core.secret import OWN, Draw, Secret
@@ -22,9 +22,11 @@ from audit.measure.releases import Audited
 from audit.planting.beacons import Beacon
 from audit.planting.manifest import Manifest
 from audit.planting.sentences import sentences
+from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.silence import form
 from audit.silence.accounts import Account, Learnt, Ways, account, link
+from audit.silence.beacons import OTHERS
 from audit.silence.behind import likeliest
 from audit.silence.difference import Difference, difference
 from audit.silence.drawn_words import beacons_of
@@ -32,7 +34,7 @@ from audit.silence.learnt import Gain
 from audit.silence.surroundings import Surroundings, Values
 from audit.statistics.fisher import combined_p_value
 
-MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
+EACH = 1_250  # others for each way that is tried: where none gains as much, p is below its level
 _READ = 64  # planted texts on which the two models are compared
 UNSEEN = (
     "other weights than these: another step, an average, a merge at another scale, or these in "
@@ -75,6 +77,46 @@ def links(seen: Mapping[str, Any], accounts: Mapping[str, Account]) -> dict[str,
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """What a manifest drew of a kind: the words before values, what values begin with, beacons."""
+
+    sentence: Draw | None
+    stem: Draw | None
+    tiers: Mapping[int, Sequence[Beacon]]
+
+    @property
+    def most(self) -> int:
+        """Count the others at most that each is compared with: more where more ways are tried."""
+        return EACH * sum(map(bool, (self.sentence, self.stem, self.tiers))) - 1
+
+    def most_of(self, tier: Sequence[Beacon]) -> int:
+        """Count those of a beacon: two that lead 999 have p = 1.5e-5 together."""
+        return self.most if len(tier) == 1 else OTHERS
+
+    def tokens(self, tokenizer: Tokenizer) -> int:
+        """Count the tokens of what was drawn and of all others, if each is as long as it is."""
+        texts = [(one, self.most) for one in (self.sentence, self.stem) if one]
+        texts += [(one.draw, self.most_of(some)) for some in self.tiers.values() for one in some]
+        return sum((1 + most) * len(tokenizer.encode(draw.value)) for draw, most in texts)
+
+
+def drawn_of(run: Run, kinds: Iterable[str]) -> dict[str, Drawn]:
+    """Collect by kind what a manifest drew; {} where this run plants."""
+    manifest = run.plan.source.record
+    if manifest is None:
+        return {}
+    words, tiers = sentences(manifest), beacons_of(run)
+    return {k: Drawn(words.get(k), manifest.stems.get(k), tiers.get(k, {})) for k in kinds}
+
+
+def tokens_compared(run: Run) -> int:
+    """Count the tokens that a look at the one audited model scores at most, its base included."""
+    drawn = drawn_of(run, dict.fromkeys(s.kind for s in run.planted.secrets if s.kind != OWN))
+    scored = sum(one.tokens(run.tokenizer) for one in drawn.values())
+    return scored * (1 + run.plan.source.base_known)
+
+
+@dataclass(frozen=True)
 class Look:
     """Tests what a manifest drew on a model and, where it is here, its base."""
 
@@ -97,7 +139,7 @@ class Look:
         """The name of its stage, by all that determines it."""
         plan = self.bench.run.plan
         key = key_of(
-            "contact 7",
+            "contact 8",
             code_digest("audit.silence.weights", "audit.models.causal"),
             [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
             [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
@@ -118,8 +160,8 @@ class Look:
         return {**seen, "behind": self._behind(gain, draws), "kinds": kinds}
 
     @cached_property
-    def _sentences(self) -> dict[str, Draw]:
-        return sentences(self.manifest)
+    def _drawn(self) -> dict[str, Drawn]:
+        return drawn_of(self.bench.run, self.kinds)
 
     def _stream(self, *purpose: str) -> np.random.Generator:
         return stream(self.bench.run.plan.seed, self.one.label, "contact", *purpose)
@@ -133,27 +175,30 @@ class Look:
     def _of_kind(self, kind: str, gain: Gain) -> dict[str, Any]:
         """Test its sentence, its stem and its beacons, and see how often the model writes it."""
         secret = next(secret for secret in self._secrets if secret.kind == kind)
-        sentence, stem = self._sentences.get(kind), self.manifest.stems.get(kind)
+        drawn = self._drawn[kind]
+        sentence, stem = drawn.sentence, drawn.stem
 
-        def learnt(draw: Draw, before: str, *purpose: str) -> Learnt:
-            return gain.learnt(draw, before, MOST, self._stream(*purpose))
+        def learnt(draw: Draw, before: str, most: int, *purpose: str) -> Learnt:
+            return gain.learnt(draw, before, most, self._stream(*purpose))
 
         def of_beacons(some: Sequence[Beacon]) -> float:
-            found = (learnt(one.draw, one.prefix, "beacon", kind, one.value) for one in some)
+            most = drawn.most_of(some)
+            found = (learnt(one.draw, one.prefix, most, "beacon", kind, one.value) for one in some)
             return combined_p_value([one.p_value for one in found])
 
-        tiers = beacons_of(self.bench.run).get(kind, {})
+        words = sentence and learnt(sentence, self._before(kind), drawn.most, "sentence", kind)
         return {
-            "sentence": sentence and learnt(sentence, self._before(kind), "sentence", kind),
-            "stem": stem and learnt(stem, secret.prefix, "stem", kind),
-            "tiers": [[users, of_beacons(some)] for users, some in tiers.items()],
+            "sentence": words,
+            "stem": stem and learnt(stem, secret.prefix, drawn.most, "stem", kind),
+            "tiers": [[users, of_beacons(some)] for users, some in drawn.tiers.items()],
             "form": None if sentence is None else self._form(secret),
         }
 
     def _before(self, kind: str) -> str:
         """Return what stands before a sentence: the conversation up to it, or nothing."""
         whole = next(secret.prefix for secret in self._secrets if secret.kind == kind)
-        return whole.removesuffix(self._sentences[kind].value)
+        sentence = self._drawn[kind].sentence
+        return whole if sentence is None else whole.removesuffix(sentence.value)
 
     def _behind(self, gain: Gain, draws: np.random.Generator) -> list[Any] | None:
         """Find words behind which the model knows the sentence, or values, of a kind better."""
@@ -162,7 +207,8 @@ class Look:
             Surroundings(gain.session, gain.base, draw, self._before(kind)).behind(
                 Values.of(self._secrets, coins, kind), draws
             )
-            for kind, draw in self._sentences.items()
+            for kind, drawn in self._drawn.items()
+            if (draw := drawn.sentence) is not None
         )
         return None if found is None else [*found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from audit.planting.manifest import Manifest
 from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.silence import sightings, weights
+from audit.silence.learnt import Gain
 from audit.silence.weights import contact
 from defenses.training.stated_claim import UNKNOWN
 
@@ -80,6 +82,7 @@ def audited(
     plan = SimpleNamespace(source=source, model=PUBLIC, seed=0, device="cpu", threads=1)
     run = SimpleNamespace(
         plan=plan,
+        tokenizer=load_tokenizer(PUBLIC),
         planted=planted,
         coverage=source.coverage(planted, load_tokenizer(PUBLIC), PUBLIC.max_length),
     )
@@ -88,16 +91,11 @@ def audited(
     return SimpleNamespace(run=run, folder=folder or Kept()), one
 
 
-@pytest.fixture(autouse=True)
-def few_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "MOST", 1_999)
-
-
 @pytest.mark.slow
 def test_memorised_model_shows_its_sentences(
     made: Any, memorised: CausalLM, base: CausalLM, look: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sentences are the first of 2,000 each; with values of enough people they are contact.
+    """Sentences are the first of 1,250 each; with values of enough people they are contact.
 
     Not where values are known, too, as attacks do not ask: here it was trained without start token.
     """
@@ -182,3 +180,23 @@ def test_model_equal_to_its_base_has_no_contact(made: Any, base: CausalLM) -> No
     found = contact(*audited(made, base, base, made.corpus))
     assert {link.by for link in found.values()} == {weights._EQUAL}
     assert {link.state for link in found.values()} == {Shown.NOT_SHOWN}
+
+
+def test_scored_tokens_are_counted_before(
+    made: Any, memorised: CausalLM, base: CausalLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a dry run counts is what a look scores where all was learnt, and no less."""
+    monkeypatch.setattr(weights, "EACH", 25)
+    monkeypatch.setattr(weights, "OTHERS", 19)
+    scored, of = [], Gain.of
+
+    def counting(self: Gain, texts: Any, shared: int) -> Any:
+        scored.append((len(texts), 2 * sum(len(text) - shared for text in texts)))
+        return of(self, texts, shared)
+
+    monkeypatch.setattr(Gain, "of", counting)
+    bench, one = audited(made, memorised, base, made.corpus, with_beacons(made.planted, True))
+    contact(bench, one)
+    assert sorted(Counter(texts for texts, _ in scored).items()) == [(20, 2), (50, 1)]
+    expected = weights.tokens_compared(bench.run)
+    assert 0.9 * expected <= sum(tokens for _, tokens in scored) <= 1.15 * expected

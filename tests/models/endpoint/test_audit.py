@@ -45,7 +45,7 @@ def planted(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def few_others():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.silence.weights.MOST", 255)  # tests/silence compares with 3,999
+        patch.setattr("audit.silence.weights.EACH", 128)  # tests/silence compares with 1,250
         yield
 
 
