@@ -1,14 +1,18 @@
 """Measures what several looks at one model cost and save: python benchmarks/looks.py
 
 People with coins are asked one lot after the other, as of an endpoint whose answers cost money.
-After each lot a look may stop with a leak; all looks share the level of 5 %. Beside it: one test of
-everybody at the end. Scores are normal, so that their AUC is known.
+After each lot a look may stop with a leak, by the tests of all people so far, where all looks share
+the level of 5 %, or by bets on those of each lot. Beside it: one test of everybody at the end.
+Scores are normal, so that their AUC is known.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,7 +20,7 @@ from scipy.special import ndtri
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from audit.core.guarantee import no_guarantee
-from audit.findings import measurements_of, tests_of
+from audit.findings import bets, measurements_of, tests_of
 from audit.findings.adjusted import adjusted
 from audit.findings.rejections import Family
 from audit.results.joined import LEVEL
@@ -38,8 +42,35 @@ def smallest_p(inside: np.ndarray, outside: np.ndarray, looks: int, seed: int) -
     return min(m.adjusted_p for m in done if m.adjusted_p is not None)
 
 
-def stop(auc: float, draws: np.random.Generator, seed: int) -> tuple[int | None, bool]:
-    """Return the look that stops with a leak, if any, and whether one test of all finds it."""
+def found_in_lots(inside: np.ndarray, outside: np.ndarray, seed: int) -> tuple[int | None, bool]:
+    """Return the lot after which bets stop with a leak, if any, and whether one is found at all.
+
+    Without bets that do, all people are tested at the end, as `audit run --until decided` does.
+    """
+    model = Model(Sides(inside, outside), CLAIM, 1e-5, seed)
+    case = replace(model.case, lots=LOOKS)
+    dealt = bets.lots_of(len(case.heads), LOOKS, seed)
+    family = Family(case.tests, case.claim_tests).in_lots(LOOKS)
+    for lot in range(LOOKS):
+        values = np.where(dealt <= lot, model.evidence.values, np.nan)
+        bet = bets.measurement(replace(model.evidence, values=values), case)
+        if family.looks * bets.adjusted([bet])[bet.test] <= LEVEL:
+            return lot + 1, True
+    return None, smallest_p(inside, outside, family.looks, seed) <= LEVEL
+
+
+class End(NamedTuple):
+    """The looks that stop with a leak, and whether one is found by bets or at their end, or by one
+    test of all people."""
+
+    shares: int | None
+    bets: int | None
+    found: bool
+    whole: bool
+
+
+def stop(auc: float, draws: np.random.Generator, seed: int) -> End:
+    """Simulate one audit, looked at in both ways."""
     n = LOOKS * LOT
     heads = draws.random(n) < 0.5
     scores = draws.normal(size=n) + heads * np.sqrt(2) * float(ndtri(auc))
@@ -50,20 +81,31 @@ def stop(auc: float, draws: np.random.Generator, seed: int) -> tuple[int | None,
         if min(map(len, sides)) >= 2 and smallest_p(*sides, LOOKS, seed) <= LEVEL:
             stopped = look
             break
-    return stopped, smallest_p(scores[heads], scores[~heads], 1, seed) <= LEVEL
+    sides = scores[heads], scores[~heads]
+    return End(stopped, *found_in_lots(*sides, seed), smallest_p(*sides, 1, seed) <= LEVEL)
+
+
+def stops_at(looks: Sequence[int | None]) -> str:
+    """Write how many audits a look stops, and the median look of all."""
+    count = sum(look is not None for look in looks)
+    middle = float(np.median([np.inf if look is None else look for look in looks]))
+    return f"{count / RUNS:.0%} | {f'{middle:.0f} of {LOOKS}' if np.isfinite(middle) else ''}"
 
 
 def main() -> None:
     print(f"{LOOKS} looks at {LOT} people more each, {RUNS} simulated audits")
-    print("| AUC | a look stops with a leak | median look | one test of all people finds it |")
-    print("|---|---|---|---|")
+    print(
+        "| AUC | shares: a look stops with a leak | median look | bets: a look stops with a leak | "
+        "median look | bets or the test at the end find it | one test of all people finds it |"
+    )
+    print("|---|---|---|---|---|---|---|")
     draws = np.random.default_rng(7)
     for auc in AUCS:
-        ends = [stop(auc, draws, seed) for seed in range(RUNS)]
-        stops = [look for look, _ in ends if look is not None]
-        median = f"{np.median(stops):.0f} of {LOOKS}" if len(stops) > RUNS / 2 else "–"
-        one = sum(found for _, found in ends)
-        print(f"| {auc} | {len(stops) / RUNS:.0%} | {median} | {one / RUNS:.0%} |")
+        shares, by_bets, found, whole = zip(
+            *(stop(auc, draws, s) for s in range(RUNS)), strict=True
+        )
+        rates = " | ".join(f"{sum(each) / RUNS:.0%}" for each in (found, whole))
+        print(f"| {auc} | {stops_at(shares)} | {stops_at(by_bets)} | {rates} |")
 
 
 if __name__ == "__main__":

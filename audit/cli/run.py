@@ -74,6 +74,11 @@ from audit.core.wording import by_kind
     help="With as_is: there will be N audits of the same coins, of which this is one.",
 )
 @click.option(
+    "--until",
+    type=click.Choice(["decided"]),
+    help="With as_is: ask about a tenth of the people at a time, and stop at a leak.",
+)
+@click.option(
     "--no-references",
     is_flag=True,
     help="Skip the controls: finding no leak is then hardly ever conclusive.",

@@ -2,7 +2,8 @@
 
 Tests of coins are adjusted together by tossing the coins again, so that tests which agree cost
 little. Tests with another null, such as hits among uniform values, are adjusted by Holm. Each of
-the two groups gets its share of the level by its number of tests, fixed before any coin.
+the two groups gets its share of the level by its number of tests, fixed before any coin. Where
+people are asked about lot by lot, bets on their coins have one half of the level.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
+from audit.findings import bets
 from audit.findings.guesses import name_of, test_claim
 from audit.findings.rejections import Family, test_of
 from audit.results.joined import leak_p
@@ -33,6 +35,32 @@ def adjusted(
 
     tests: those that are functions of scores and coins, by name. heads: (users,), bool.
     """
+    if family.lots == 1:
+        return _together(measurements, tests, heads, guarantee, family, seed)
+    won = [m for m in measurements if bets.is_bet(m) and m.value is not None]
+    p_of, rest = bets.adjusted(won), [m for m in measurements if not bets.is_bet(m)]
+    if bets.stopped(won, family.lots):
+        rest = list(map(bets.untested, rest))
+    others = iter(_together(rest, tests, heads, guarantee, family, seed))
+    return [
+        _of_bet(m, p_of.get(test_of(m)), family.looks) if bets.is_bet(m) else next(others)
+        for m in measurements
+    ]
+
+
+def _of_bet(bet: Measurement, p: float | None, looks: int) -> Measurement:
+    """Return bets with their p-value among all bets, which are one of so many looks."""
+    return bet if p is None else bet.changed(adjusted_p=min(1.0, looks * p), look_p=p)
+
+
+def _together(
+    measurements: Sequence[Measurement],
+    tests: Mapping[str, Tossed],
+    heads: Heads,
+    guarantee: Guarantee,
+    family: Family,
+    seed: int,
+) -> list[Measurement]:
     p_of = {test_of(m): m.p_value for m in measurements if m.p_value is not None}
     guesses = {name_of(test_of(m)) for m in measurements if test_claim(m, guarantee)}
     run = {name: test for name, test in tests.items() if name in p_of or name in guesses}

@@ -54,7 +54,7 @@ class Case:
     by metric, the blind baseline where the values are masked; None: it is computed from them. cut:
     whether the session, which its answers can end, did so before its queries ended; None: they
     cannot. reach: the leak that must be found before finding none means something. charges: of its
-    ledger, if it has one.
+    ledger, if it has one. lots: in which people were asked about, one after the other.
     """
 
     attack: str
@@ -73,6 +73,7 @@ class Case:
     cut: bool | None = None
     reach: Reach = field(default_factory=Reach)
     charges: Charges | None = None
+    lots: int = 1
 
     def part(self, evidence: Evidence) -> tuple[Evidence, Case]:
         """Restrict evidence and case to the secrets that the evidence is about."""
@@ -192,14 +193,18 @@ class Case:
         return np.array([self.place[owner] for owner in owners], dtype=np.int64)
 
     def of_coins(self, make: Callable[[np.ndarray], OfScores], scores: np.ndarray) -> Tossed:
-        """Make a test of planted secrets' scores against twins', for any toss of the coins.
+        """Make a test of planted secrets' scores against twins', for any toss of the coins."""
+        owners, own = self.compared(scores)
+        return OfOwners(make(own), owners)
+
+    def compared(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Select the scores to compare, and the places of their owners in `heads`.
 
         Second coins stay as they fell: of each user and kind, one secret is compared.
         """
         drawn = np.array([self.coins.slot[s.owner] == s.slot for s in self.secrets], dtype=bool)
         compared = np.flatnonzero(self.single & drawn)
-        owners = self.places_of(self.secrets[i].owner for i in compared)
-        return OfOwners(make(scores[compared]), owners)
+        return self.places_of(self.secrets[i].owner for i in compared), scores[compared]
 
     def split(self, measured: int) -> tuple[int, int]:
         """Compute how many of so many measured users are in and out, at their share of all.

@@ -14,7 +14,7 @@ from audit.results.labels import labels
 from audit.results.measurement import REMOVED
 from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
-from audit.results.words import at_least, at_most, number, percent
+from audit.results.words import WEALTH, at_least, at_most, number, percent
 
 
 def headline(releases: Sequence[ReleaseResult]) -> list[str]:
@@ -210,6 +210,8 @@ def _amount(finding: FindingResult) -> str:
         return "known within bounds only"
     if finding.unit in ("bits", "AUC"):
         return f"{finding.value:.3g}" + (" bits" if finding.unit == "bits" else "")
+    if finding.unit == WEALTH:
+        return f"turned 1 into {number(finding.value)}"
     return percent(finding.value)
 
 

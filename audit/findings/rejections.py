@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
@@ -25,13 +25,15 @@ class Family:
     tests: of "nothing depends on what was planted". claims: of the claim, those with a bound on ε.
     tossed: those of `tests` that are functions of scores and coins. A test that could not run
     counts as p = 1: whether it can run may depend on the coins. looks: at the same coins, of which
-    `tests` and `claims` have all.
+    `tests` and `claims` have all. lots: in which people are asked about; the bets on them, which
+    are none of `tests`, count as one look, and the tests of all people as another.
     """
 
     tests: int
     claims: int
     tossed: int = 0
     looks: int = 1
+    lots: int = 1
 
     def __add__(self, other: Family) -> Family:
         return Family(
@@ -45,6 +47,10 @@ class Family:
         level/looks, and any of them, whenever one stops, with at most the level.
         """
         return Family(looks * self.tests, looks * self.claims, self.tossed, looks)
+
+    def in_lots(self, lots: int) -> Family:
+        """Enlarge for people who are asked about in so many lots, if in more than one."""
+        return self if lots == 1 else replace(self.over(2), lots=lots)
 
     @property
     def of_one_look(self) -> Family:

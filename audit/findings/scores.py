@@ -10,7 +10,7 @@ import numpy as np
 from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
 from audit.core.secret import OWN, Secret
-from audit.findings import bounds, low_end, mechanism, reach, tops
+from audit.findings import bets, bounds, low_end, mechanism, reach, tops
 from audit.findings.case import Case
 from audit.findings.guesses import guessed
 from audit.findings.likelihoods import compared, ranked
@@ -32,7 +32,7 @@ def measurements(scores: Scores, case: Case) -> list[Measurement]:
         made += _protocols(scores, case, area)
         if is_span(scores.target):
             made.append(_choice(scores, case))
-    return made
+    return made if case.lots == 1 else [*made, bets.measurement(scores, case)]
 
 
 def tests(scores: Scores, case: Case) -> dict[str, Tossed]:

@@ -101,6 +101,7 @@ class EvidenceFile:
             lost=one.lost,
             guarantee=release.guarantee,
             blind=one.blind,
+            lots=self.family.lots,
         )
 
 

@@ -11,19 +11,20 @@ from typing import Any
 from audit.core.evidence import Hits, Mentions, to_json
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
+from audit.core.secret import Secret
 from audit.findings import Case
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, silence_over
 from audit.findings.verdict import claim_overall, judge
-from audit.measure import bleu, perplexity, samples
+from audit.measure import bleu, lots, perplexity, samples
 from audit.measure.attacked import Attacked, of_release
 from audit.measure.bench import Bench
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
 from audit.measure.knowledge import knowledge
 from audit.measure.ratios import measures
 from audit.measure.releases import Audited
-from audit.measure.session import Looked, Session
+from audit.measure.session import Look, Looked, Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
@@ -146,6 +147,7 @@ def _attacked(run: Run, one: Audited, chosen: Chosen, stored: dict[str, Any]) ->
         guarantee=one.release.guarantee,
         cut=cut(stored["session"], one.release.guarantee.basis),
         reach=plan.reach,
+        lots=run.family.lots,
     )
     charges = stored["charges"] if chosen.plugin.neighbours else None
     return Attacked(case, stored["seen"]["evidence"], charges, stored["session"]["budget"])
@@ -163,15 +165,35 @@ def hold_sessions(bench: Bench, one: Audited) -> Held:
     """
     utility, sessions, blocks = _measured_utility(bench, one)
     sessions = [*([one.written] if one.written else []), *sessions]
-    attacked = {}
-    for chosen in bench.run.plan.attacks:
-        what, charged = [chosen.name, chosen.parameters], chosen.plugin.neighbours
-        code = (type(chosen.plugin).__module__,)
-        session = Session(bench, one, chosen.label, what, charged, code)
-        stored = session.stored(partial(_attack, bench, one, chosen))
-        attacked[chosen] = stored
-        sessions.append(SessionResult.model_validate(stored["session"]))
+    attacked = _in_lots(bench, one) if bench.run.plan.lots > 1 else _at_once(bench, one)
+    sessions += [SessionResult.model_validate(stored["session"]) for stored in attacked.values()]
     return utility, sessions, attacked, blocks
+
+
+def _at_once(bench: Bench, one: Audited) -> dict[Chosen, dict[str, Any]]:
+    attacks = bench.run.plan.attacks
+    return {c: _held(bench, one, c, partial(_attack, bench, one, c)) for c in attacks}
+
+
+def _in_lots(bench: Bench, one: Audited) -> dict[Chosen, dict[str, Any]]:
+    """Ask about one lot of people after the other, until a leak is decided."""
+    run, count = bench.run, bench.run.plan.lots
+    held: dict[Chosen, dict[str, Any]] = {}
+    for lot in range(count):
+        for chosen in run.plan.attacks:
+            look = partial(_attack_lot, bench, one, chosen, lot, held.get(chosen))
+            held[chosen] = _held(bench, one, chosen, look, ["lot", lot + 1, count])
+        attacked = [_attacked(run, one, *pair) for pair in held.items()]
+        if lot + 1 < count and lots.decided(of_release(attacked, run.family)):
+            break
+    return held
+
+
+def _held(bench: Bench, one: Audited, chosen: Chosen, look: Look, *more: Any) -> dict[str, Any]:
+    """Load what one attack saw, or hold its session. more: of what determines it."""
+    what, charged = [chosen.name, chosen.parameters, *more], chosen.plugin.neighbours
+    code = (type(chosen.plugin).__module__,)
+    return Session(bench, one, chosen.label, what, charged, code).stored(look)
 
 
 def _measured_utility(
@@ -235,15 +257,43 @@ def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
 
 
 def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) -> Looked:
+    """Collect evidence about all secrets that an attack targets."""
+    return _attack_on(bench.run.secrets_for(chosen.plugin), bench, one, chosen, predictor)
+
+
+def _attack_on(
+    secrets: Sequence[Secret], bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor
+) -> Looked:
     """Collect evidence without any text; generations go to samples.jsonl, masked."""
     run, counted = bench.run, samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
-    secrets = run.secrets_for(chosen.plugin)
     evidence = chosen.plugin.run(counted, secrets, knowledge(run, one, chosen, name))
     texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
     samples.write(bench.folder, name, texts, bench.reveal)
     seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
     return Looked(seen, counted.queries, counted.answered)
+
+
+def _attack_lot(
+    bench: Bench,
+    one: Audited,
+    chosen: Chosen,
+    lot: int,
+    earlier: dict[str, Any] | None,
+    predictor: Predictor,
+) -> Looked:
+    """Attack the people up to a lot, and add those of the lot to what was seen of earlier ones.
+
+    What was asked before is asked again, and answered by an endpoint's stored answers.
+    """
+    run = bench.run
+    secrets, owners = run.secrets_for(chosen.plugin), run.planted.coins
+    dealt = lots.of_secrets(secrets, owners, run.plan.lots, run.plan.seed)
+    asked = [secrets[i] for i in lots.places(dealt, lot)]
+    looked = _attack_on(asked, bench, one, chosen, predictor)
+    before = [] if earlier is None else earlier["seen"]["evidence"]
+    joined = lots.joined(before, looked.seen["evidence"], dealt, lot)
+    return looked._replace(seen={**looked.seen, "evidence": joined})
 
 
 def lost(run: Run, one: Audited) -> dict[str, str]:

@@ -20,6 +20,7 @@ from audit.plan.source import Source
 from audit.plan.text import Text
 
 MOST_LOOKS = 200
+LOTS = 10  # in which people are asked about until a leak is decided
 
 
 def by_name(value: Any) -> Any:
@@ -93,6 +94,7 @@ class Plan:
     text: the texts that every release writes, where only these are released.
     reach: the leak that must be found before finding none means something.
     looks: how many audits of the same coins there will be, this one included.
+    lots: in which people are asked about, one after the other, until a leak is decided.
     command: what runs it again; remedy: the same with what may close a leak of a model trained
         elsewhere, "" for others; no parts of its identity.
     """
@@ -113,6 +115,7 @@ class Plan:
     text: Text | None = None
     reach: Reach = field(default_factory=Reach)
     looks: int = 1
+    lots: int = 1
     command: str = field(default="", compare=False)
     remedy: str = field(default="", compare=False)
 
@@ -145,6 +148,7 @@ class Plan:
             **({"text": dataclasses.asdict(self.text)} if self.text else {}),
             **({"silence": self.reach.changed} if self.reach.changed else {}),
             **({"looks": self.looks} if self.looks > 1 else {}),
+            **({"lots": self.lots} if self.lots > 1 else {}),
             **source,
         }
 

@@ -29,7 +29,7 @@ from audit.models.sizes import threads_of
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
-from audit.plan.plan import MOST_LOOKS, Chosen, Plan
+from audit.plan.plan import LOTS, MOST_LOOKS, Chosen, Plan
 from audit.plan.source import PlantedHere
 from audit.plan.text import AS_DEFENDED
 from audit.planting import own
@@ -109,13 +109,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     defenses = choices.with_references(
         choices.defenses(named, settings.get("epsilon"), delta), material.references
     )
-    if settings.get("looks", 1) > 1 and not source.model:
-        raise UsageError("--looks: is for a model that is audited by as_is more than once")
-    if settings.get("looks", 1) > MOST_LOOKS:
-        raise UsageError(
-            f"--looks is {settings['looks']}; it must be at most {MOST_LOOKS}: with more, each has "
-            "too little of the level to find anything"
-        )
+    _check_looks(settings, bool(source.model))
     for name in ("utility_tokens", "threads", "looks"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
@@ -153,12 +147,31 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         text=released,
         reach=_table(Reach, settings.get("silence", {}), Reach()),
         looks=settings.get("looks", 1),
+        lots=LOTS if settings.get("until") else 1,
     )
     return dataclasses.replace(
         plan,
         command=_command(plan, material, settings),
         remedy=_command(plan, material, settings, beside) if source.model and beside else "",
     )
+
+
+def _check_looks(settings: Mapping[str, Any], external: bool) -> None:
+    """Raise UsageError for looks that a model cannot have. external: it was trained elsewhere."""
+    looks, until = settings.get("looks", 1), settings.get("until")
+    if looks > 1 and not external:
+        raise UsageError("--looks: is for a model that is audited by as_is more than once")
+    if looks > MOST_LOOKS:
+        raise UsageError(
+            f"--looks is {looks}; it must be at most {MOST_LOOKS}: with more, each has too little "
+            "of the level to find anything"
+        )
+    if until not in (None, "decided"):
+        raise UsageError(f"--until is {until!r}; it can be decided")
+    if until and not external:
+        raise UsageError("--until decided: is for a model that is audited by as_is")
+    if until and looks > 1:
+        raise UsageError("--until decided and --looks: both share the level out; give one of them")
 
 
 def _trains_remedies(settings: Mapping[str, Any], material: Material) -> bool:
@@ -208,6 +221,8 @@ def _command(
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
     if plan.looks > 1:
         words.append(f"--looks {plan.looks}")
+    if plan.lots > 1:
+        words.append("--until decided")
     if plan.model.lora:
         words.append(f"--lora {plan.model.lora}")
     if plan.text:

@@ -36,6 +36,7 @@ KNOWN: dict[str, Any] = {
     "remedies": bool,
     "utility_tokens": int,
     "looks": int,
+    "until": str,
     "threads": int,
     "output": str,
     "format": tuple[str, ...],

@@ -132,7 +132,9 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
         ("epsilon", "delta", "seed", "device", "references", "remedies", "threads", "processes"),
         _harmless,
     ),
-    **dict.fromkeys(("utility_tokens", "looks", "lora", "release", "coin_users"), _harmless),
+    **dict.fromkeys(
+        ("utility_tokens", "looks", "until", "lora", "release", "coin_users"), _harmless
+    ),
     **dict.fromkeys(("planting", "training"), _harmless),
     "silence": _of_silence,
     **dict.fromkeys(("text", "user", "messages", "split", "records", "user_form"), _harmless),

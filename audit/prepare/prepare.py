@@ -8,10 +8,11 @@ from pathlib import Path
 
 from audit.core.corpus import Corpus
 from audit.core.errors import UsageError
+from audit.core.evidence import Scores
 from audit.core.heldout import heldout
 from audit.core.model import TextTokenizer
 from audit.core.policy import Policy
-from audit.core.predictor import continuation
+from audit.core.predictor import Access, continuation
 from audit.core.randomness import derived_seed
 from audit.core.secret import CODE_LIKE, Planted
 from audit.core.spans import Span
@@ -35,6 +36,7 @@ def prepare(plan: Plan, stages: Path) -> Run:
     text = heldout(texts, tokenizer, plan.model.max_length - 1, plan.policy)
     planted = plan.source.plant(plan.corpus, plan.seed, lambda text: len(tokenizer.encode(text)))
     _check_secrets(plan, planted, tokenizer)
+    _check_lots(plan, planted)
     wanted = max(chosen.plugin.shadows for chosen in plan.attacks)
     coins = tosses(planted.coins, plan.source.shadows(wanted), plan.seed)
     seeds = [derived_seed(plan.seed, "shadows", j) for j in range(len(coins))]
@@ -82,6 +84,26 @@ def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> No
             kinds = ", ".join(chosen.plugin.kinds)
             remedy = "plant it with --kind" if plan.source.model else "add it to planting.kinds"
             raise UsageError(f"{chosen.label} targets {kinds}; {remedy}")
+
+
+def _check_lots(plan: Plan, planted: Planted) -> None:
+    """Raise UsageError where people cannot be asked about in lots: for few, or without scores."""
+    people = len(planted.coins.present)
+    if plan.lots == 1:
+        return
+    if people < 2 * plan.lots:
+        raise UsageError(
+            f"--until decided: asks about people in {plan.lots} lots, and {people} have coins; "
+            f"plant {2 * plan.lots} or more, or leave it out"
+        )
+    for chosen in plan.attacks:
+        secrets = [s for s in planted.secrets if s.kind in chosen.plugin.kinds]
+        shape = chosen.plugin.shape(secrets, plan.source.base_known)
+        if not all(isinstance(one, Scores) and one.access >= Access.SCORE for one in shape):
+            raise UsageError(
+                f"--until decided: bets on scores that are read of each person, and {chosen.label} "
+                "has other evidence; choose membership, or leave it out"
+            )
 
 
 def _check_vocabulary(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> None:

@@ -71,7 +71,7 @@ class Run:
         for chosen in self.plan.attacks:
             secrets = self.secrets_for(chosen.plugin)
             family += family_of(chosen.plugin.shape(secrets, public), secrets)
-        return family.over(self.plan.looks)
+        return family.over(self.plan.looks).in_lots(self.plan.lots)
 
     @cached_property
     def private_share(self) -> float:

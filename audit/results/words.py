@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 Bounds = tuple[float, float]
 CHARGES = "times its charge"  # the unit of what a query tells, in charges
+WEALTH = "wealth from a stake of 1, lot by lot"  # the unit of bets on coins
 _NBSP = "\N{NO-BREAK SPACE}"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -129,6 +129,10 @@ def query_lines(run: Run) -> list[str]:
             f"{_shown(run, chosen)}"
         )
     m = len(run.planted.coins.present)
+    if plan.lots > 1:
+        lines.append(
+            f"  about {plan.lots} lots of people in turn, and none once bets on coins show a leak"
+        )
     tests = count(run.family.claims, "test")
     if not run.family.claims:
         return lines

@@ -8,6 +8,7 @@ from audit import policies
 from audit.core.policy import Policy
 from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
+from audit.findings import bets
 from audit.findings.controls import is_served
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.loose_delta import loose_delta
@@ -80,7 +81,7 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
     for release in releases:
         loose = loose_delta(release.guarantee, size["users"], size["records"])
         lines += [f"{release.defense}: {loose}"] if loose else []
-        lines += [*_overfit(release), *_fewer(release, plan.text)]
+        lines += [*_overfit(release), *_fewer(release, plan.text), *_stopped(release, plan.lots)]
         if release.role == "null control" and any(leaks(f) for f in release.findings):
             lines.append(f"the null control leaks: {NULL_LEAKS}")
     if plan.text:
@@ -135,6 +136,18 @@ def _overfit(release: ReleaseResult) -> list[str]:
         f"{release.defense} overfits: held-out perplexity {quantity(best.value, best.unit)} after "
         f"{share(best.share)} of its training, {quantity(end.value, end.unit)} at the end; its "
         "utility is that of the first, its leaks those of the last"
+    ]
+
+
+def _stopped(release: ReleaseResult, lots: int) -> list[str]:
+    """State of which people the figures are where no more were asked about after a leak."""
+    if not bets.stopped(release.findings, lots):
+        return []
+    own = list(filter(bets.is_bet, release.findings))
+    return [
+        f"{release.defense}: a leak was decided after lot {bets.asked(own)} of {lots}, so all "
+        f"figures and intervals are of {max(bet.n for bet in own)} people, no ε is shown and no "
+        "claim of an ε is tested; ask about all people for these"
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from audit.core.release import ModelRelease
+from audit.findings import bets
 from audit.findings.shows import NO_CONTROL, Shows, not_shown, shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
@@ -20,7 +21,14 @@ UNLIT = "Through an endpoint only beacons show what a measure sees; none of its 
 
 
 def examined(bench: Bench, one: Audited, measured: Measured) -> Measured:
-    """Add what a measured release has shown by itself, and the time that it took to show it."""
+    """Add what a measured release has shown by itself, and the time that it took to show it.
+
+    Of one that was asked until a leak was decided, nothing more is asked: no silence is said of it.
+    """
+    if bets.stopped(measured.measurements, measured.family.lots):
+        kinds = {secret.kind for secret in bench.run.planted.secrets}
+        unasked = dict.fromkeys(sorted(kinds), not_shown(bets.STOPPED))
+        return replace(measured, shows=Shows(unasked, unseen=bets.STOPPED))
     began = time.monotonic()
     found = shows(bench, one, lost(bench.run, one), measured.attacked)
     return replace(measured, shows=found, seconds=measured.seconds + time.monotonic() - began)

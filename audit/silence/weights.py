@@ -78,7 +78,7 @@ def links(seen: Mapping[str, Any], accounts: Mapping[str, Account]) -> dict[str,
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a manifest drew of a kind: the words before values, what values begin with, beacons."""
+    """Draws of a manifest for a kind: the words before values, what these begin with, beacons."""
 
     sentence: Draw | None
     stem: Draw | None

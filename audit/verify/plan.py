@@ -67,10 +67,14 @@ def of_coins(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 def of_looks(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
     """Compare the looks that the plan's tests are adjusted for with those that it states."""
-    family, looks = evidence.family, run.document["plan"].get("looks", 1)
+    plan, family = run.document["plan"], evidence.family
+    lots = plan.get("lots", 1)
+    looks = plan.get("looks", 1) if lots == 1 else 2
     whole = family.tests % family.looks == family.claims % family.looks == 0
     if family.looks != looks or not whole:
         yield f"evidence.json: its tests are of {shown(family.looks)} looks, planned are {looks}"
+    if family.lots != lots:
+        yield f"evidence.json: its people are in {shown(family.lots)} lots, planned are {lots}"
 
 
 def _role(release: dict[str, Any]) -> str:

@@ -26,6 +26,7 @@ def test_family_adds_up_attacks_without_scores_beside_unknown_base(
         attacks=tuple(SimpleNamespace(plugin=attack) for attack in plugins),
         source=SimpleNamespace(base_known=base_known),
         looks=1,
+        lots=1,
     )
     planted, rest = Planted(Corpus("toy", ()), toys.secrets(PLANTED), toys.COINS), Any
     run = Run(plan, planted, rest, rest, rest, {}, (), {})  # type: ignore[arg-type]
