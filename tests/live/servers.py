@@ -6,6 +6,7 @@ libraries that the others want in another version. A server whose environment is
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -35,9 +36,15 @@ def llama_cpp(home: Path, model: Path, port: int) -> list[str | Path]:
     return [*words, "--port", str(port), "--n_ctx", str(CONTEXT), "--logits_all", "true"]
 
 
+def _longest(model: Path) -> str:
+    """As many tokens as asked for here, if the model reads so many."""
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    return str(min(CONTEXT, config["max_position_embeddings"]))
+
+
 def vllm(home: Path, model: Path, port: int) -> list[str | Path]:
     words = [home / "bin" / "python", "-m", "vllm.entrypoints.openai.api_server", "--model", model]
-    words += ["--port", str(port), "--dtype", "float32", "--max-model-len", str(CONTEXT)]
+    words += ["--port", str(port), "--dtype", "float32", "--max-model-len", _longest(model)]
     return [*words, "--generation-config", "vllm", "--enforce-eager"]
 
 
