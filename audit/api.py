@@ -445,26 +445,34 @@ def verify(
     timestamp: str | Path | None = None,
     authority: str | Path | None = None,
     rules: str | Path | None = None,
+    bundle: str | Path | None = None,
+    identity: str | None = None,
+    issuer: str | None = None,
+    trusted_root: str | Path | None = None,
 ) -> Verification:
     """Derive results.json of a run or sweep again from the evidence beside it; needs no model.
 
     frozen: a plan that `audit plan --freeze` wrote, which the run must have followed; signers,
-    timestamp, authority, rules: as `audit verify --help` describes them. `differences` lists what
-    does not follow, one line each; `holds` is whether all does. Raises UsageError for a folder that
-    is not a complete run, or has no evidence, and for a proof that proves something else.
+    timestamp, authority, rules, bundle, identity, issuer, trusted_root: as `audit verify --help`
+    describes them. `differences` lists what does not follow, one line each; `holds` is whether all
+    does. Raises UsageError for a folder that is not a complete run, or has no evidence, and for a
+    proof that proves something else.
     """
-    from audit.verify import Proofs
+    from audit.verify import Proofs, sigstore_bundle
     from audit.verify import verify as derive
 
-    proofs = (signers, timestamp, authority, rules)
+    given = (signers, timestamp, authority, rules, bundle, trusted_root)
+    files = [None if one is None else Path(one) for one in given]
     if frozen is None:
-        if any(one is not None for one in proofs):
+        if any(one is not None for one in (*given, identity, issuer)):
             raise UsageError(
-                "--signers, --timestamp, --authority and --rules are about --frozen FILE; give it"
+                "--signers, --timestamp, --authority, --rules and --bundle are about --frozen "
+                "FILE; give it"
             )
         return derive(Path(folder))
-    files = (None if one is None else Path(one) for one in proofs)
-    return derive(Path(folder), Proofs(Path(frozen), *files))
+    *proofs, path, root = files
+    signed = sigstore_bundle.asked(path, identity, issuer, root)
+    return derive(Path(folder), Proofs(Path(frozen), *proofs, bundle=signed))
 
 
 def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:

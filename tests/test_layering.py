@@ -154,6 +154,7 @@ def test_imports_stand_at_the_top():
         *(f"audit.corpora.{name}" for name in ("hub", "packed", "tables")),
         "audit.models.gguf_file",
         "audit.models.loading",
+        "audit.verify.sigstore_bundle",
     }
     drawing = {"reports", "reports._content.comparison", "reports._figures"}
     slow = {

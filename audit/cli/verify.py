@@ -23,7 +23,11 @@ def _file(name: str, help: str) -> Callable[[Any], Any]:
 @_file("timestamp", "Reply of a timestamp authority (RFC 3161) about it.")
 @_file("authority", "Certificates, PEM, that the timestamp must be under.")
 @_file("rules", "The gate's rules: check that they are those that were frozen.")
-def verify(folder: Path, **proofs: Path | None) -> None:
+@_file("bundle", "Sigstore bundle of it, of cosign or sigstore; verified without a network.")
+@click.option("--identity", metavar="WHO", help="E-mail or URI that the bundle must be signed by.")
+@click.option("--issuer", metavar="URL", help="OpenID provider that vouches for --identity.")
+@_file("trusted-root", "Sigstore's trusted_root.json; the library's own unless given.")
+def verify(folder: Path, **proofs: Any) -> None:
     """Derive results.json again from its evidence; exit with 1 where it does not follow."""
     from audit import api
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from audit.results.joined import LEVEL
 from audit.results.numbers import plain
 from audit.verify.differences import differences
 from audit.verify.documents import Stated
+from audit.verify.sigstore_bundle import Bundle, existed
 
 EARLIER = "that other plans were frozen earlier, and left unused, cannot be excluded"
 _TIME = re.compile(r"^Time stamp: (.+) GMT$", re.MULTILINE)
@@ -31,7 +32,8 @@ class Proofs:
 
     statement: the file. signers: allowed signers, as ssh-keygen reads them; the signature is
         FILE.sig. timestamp: a reply of a timestamp authority (RFC 3161) about the file, and
-        authority: the certificates that it must be signed under. rules: those of the gate.
+        authority: the certificates that it must be signed under. rules: those of the gate. bundle:
+        Sigstore's, of the file.
     """
 
     statement: Path
@@ -39,6 +41,7 @@ class Proofs:
     timestamp: Path | None = None
     authority: Path | None = None
     rules: Path | None = None
+    bundle: Bundle | None = field(default=None, kw_only=True)
 
 
 def of_frozen(run: Stated, proofs: Proofs) -> tuple[list[str], list[str], list[str]]:
@@ -49,13 +52,14 @@ def of_frozen(run: Stated, proofs: Proofs) -> tuple[list[str], list[str], list[s
     frozen = read(proofs.statement)
     lines = [f"{proofs.statement.name}: {line}" for line in _differences(run, frozen)]
     lines += [f"{proofs.statement.name}: {line}" for line in _of_rules(proofs.rules, frozen)]
-    signed, unsigned = _signed(proofs)
-    stamped, ended = _stamped(proofs), str(run.results.environment.get("date", ""))
+    signed, times = _proven(proofs)
+    stamped, ended = min(times, default=None), str(run.results.environment.get("date", ""))
     day = "" if stamped is None else stamped.date().isoformat()
     if day > ended:
-        lines.append(f"{proofs.statement.name}: its timestamp {day} is after the run")
+        lines.append(f"{proofs.statement.name}: its proven time, {day}, is after the run")
     made = f"the run follows the plan of {proofs.statement.name}{_when(stamped, day < ended)}"
-    open_ = [*unsigned, EARLIER]
+    unsigned = "who froze the plan: no --signers and no --bundle, so no signature was checked"
+    open_ = [EARLIER] if signed else [unsigned, EARLIER]
     open_ += [] if proofs.rules else ["which rules a gate goes by: no --rules to compare"]
     if stamped is None:
         open_.append("the time at which the plan was frozen is not proven")
@@ -95,12 +99,20 @@ def _differences(run: Stated, frozen: Frozen) -> Iterator[str]:
             )
 
 
-def _signed(proofs: Proofs) -> tuple[list[str], list[str]]:
-    """Return who signed the statement, or why that is not shown."""
-    if proofs.signers is None:
-        return [], ["who froze the plan: no --signers, so its signature was not checked"]
-    path = proofs.statement
-    signature, signers = _regular(signature_of(path)), _regular(proofs.signers)
+def _proven(proofs: Proofs) -> tuple[list[str], list[datetime]]:
+    """Return who signed the statement, one line each, and times (UTC) at which it existed."""
+    signed = [] if proofs.signers is None else [_signed(proofs.statement, proofs.signers)]
+    stamped = _stamped(proofs)
+    times = [] if stamped is None else [stamped]
+    if proofs.bundle is not None:
+        times.append(existed(proofs.statement, proofs.bundle))
+        signed.append(f"the frozen plan is signed by {proofs.bundle.signer}")
+    return signed, times
+
+
+def _signed(path: Path, allowed: Path) -> str:
+    """Return who signed the statement. Raises UsageError where none of those allowed did."""
+    signature, signers = _regular(signature_of(path)), _regular(allowed)
     found = _run(
         ["ssh-keygen", "-Y", "find-principals", "-s", signature, "-f", signers],
         f"{signature}: not signed by one of {signers}",
@@ -110,7 +122,7 @@ def _signed(proofs: Proofs) -> tuple[list[str], list[str]]:
     words: list[str | Path] = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", who]
     words += ["-n", NAMESPACE, "-s", signature]
     _run(words, f"{signature}: not a signature of {path}", path.read_bytes())
-    return [f"the frozen plan is signed by a key that {signers.name} allows for {who}"], []
+    return f"the frozen plan is signed by a key that {signers.name} allows for {who}"
 
 
 def _stamped(proofs: Proofs) -> datetime | None:

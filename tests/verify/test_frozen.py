@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,18 +15,9 @@ from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError
 from audit.results import frozen
 from tests import command_line
+from tests.verify.proofs import key, stamped, tool
 
 WORDS = ("--defense", "uniform", "--attack", "exposure", "--no-references")
-
-
-def tool(*words: object, cwd: Path) -> None:
-    subprocess.run(list(map(str, words)), cwd=cwd, check=True, capture_output=True)
-
-
-def key(folder: Path, name: str) -> Path:
-    path = folder / name
-    tool("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", path, cwd=folder)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +46,7 @@ def test_run_that_follows_is_verified(place: Path) -> None:
 def test_without_signers_nobody_is_named(place: Path) -> None:
     checked = api.verify(place / "run", place / "plan.json")
     assert checked.holds and not any("signed by" in line for line in checked.verified)
-    assert any("not checked" in line for line in checked.not_verifiable)
+    assert any("no signature was checked" in line for line in checked.not_verifiable)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +121,7 @@ def test_rules_are_compared(place: Path, tmp_path: Path) -> None:
     assert api.verify(place / "run", path, rules=rules).holds
 
 
-@pytest.mark.parametrize("name", ["signers", "timestamp", "authority", "rules"])
+@pytest.mark.parametrize("name", ["signers", "timestamp", "authority", "rules", "bundle"])
 def test_proofs_are_of_a_frozen_plan(place: Path, name: str) -> None:
     with pytest.raises(UsageError, match="about --frozen"):
         api.verify(place / "run", **{name: place / "signers"})
@@ -179,39 +170,6 @@ def test_signature_for_another_purpose_is_refused(place: Path, tmp_path: Path) -
     tool("ssh-keygen", "-Y", "sign", "-f", place / "ann", "-n", "git", path, cwd=tmp_path)
     with pytest.raises(UsageError, match="not a signature of"):
         api.verify(place / "run", path, signers=place / "signers")
-
-
-AUTHORITY = """
-[tsa]
-default_tsa = here
-[here]
-serial = serial
-signer_digest = sha256
-default_policy = 1.2.3.4
-digests = sha1, sha256
-[usage]
-extendedKeyUsage = critical,timeStamping
-"""
-
-
-def stamped(folder: Path, statement: Path, digest: str = "sha256") -> tuple[Path, Path]:
-    """A timestamp about a statement by an authority made here, and the authority's certificate."""
-    (folder / "tsa.cnf").write_text(AUTHORITY)
-    (folder / "serial").write_text("01")
-    made = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-days", "3")
-    tool("openssl", "req", "-x509", *made, "-keyout", "ca.key", "-out", "ca.pem", cwd=folder)
-    asked = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=clock")
-    tool("openssl", "req", *asked, "-keyout", "tsa.key", "-out", "tsa.csr", cwd=folder)
-    given = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2")
-    extended = ("-extfile", "tsa.cnf", "-extensions", "usage")
-    sign = ("openssl", "x509", "-req", "-in", "tsa.csr", *given, *extended, "-out", "tsa.pem")
-    tool(*sign, cwd=folder)
-    query = ("-data", statement, f"-{digest}", "-cert", "-out", "request.tsq")
-    tool("openssl", "ts", "-query", *query, cwd=folder)
-    signer = ("-config", "tsa.cnf", "-signer", "tsa.pem", "-inkey", "tsa.key", "-chain", "ca.pem")
-    reply = ("-queryfile", "request.tsq", "-out", "plan.tsr")
-    tool("openssl", "ts", "-reply", *signer, *reply, cwd=folder)
-    return folder / "plan.tsr", folder / "ca.pem"
 
 
 def test_timestamp_proves_the_time(place: Path, tmp_path: Path) -> None:
@@ -294,3 +252,26 @@ def test_plan_without_freeze_is_a_dry_run(tmp_path: Path) -> None:
     one = command_line.audit("plan", *WORDS, "--output", "out", cwd=tmp_path)
     other = command_line.audit("run", *WORDS, "--output", "out", "--dry-run", cwd=tmp_path)
     assert one.returncode == 0 and one.stdout.splitlines()[0] == other.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"bundle": "b.json"}, "give --identity"),
+        ({"bundle": "b.json", "identity": "ann@lab"}, "give --identity"),
+        ({"bundle": "b.json", "identity": "ann@lab", "issuer": ""}, "give --identity"),
+        ({"identity": "ann@lab", "issuer": "https://id.lab"}, "about --bundle FILE"),
+        ({"trusted_root": "root.json"}, "about --bundle FILE"),
+    ],
+    ids=str,
+)
+def test_bundle_of_anybody_is_refused(place: Path, given: dict[str, str], match: str) -> None:
+    with pytest.raises(UsageError, match=match):
+        api.verify(place / "run", place / "plan.json", **given)
+
+
+def test_missing_library_of_bundles_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sigstore", None)
+    proofs = {"bundle": place / "b.json", "identity": "ann@lab", "issuer": "https://id.lab"}
+    with pytest.raises(UsageError, match=r"pip install 'llm-audit\[sigstore\]'"):
+        api.verify(place / "run", place / "plan.json", **proofs)
