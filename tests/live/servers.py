@@ -39,7 +39,8 @@ def llama_cpp(home: Path, model: Path, port: int) -> list[str | Path]:
 def _longest(model: Path) -> str:
     """As many tokens as asked for here, if the model reads so many."""
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    return str(min(CONTEXT, config["max_position_embeddings"]))
+    reads = config.get("n_positions") or config["max_position_embeddings"]
+    return str(min(CONTEXT, reads))
 
 
 def vllm(home: Path, model: Path, port: int) -> list[str | Path]:

@@ -151,7 +151,8 @@ def test_leak_is_found_through_conversations(tmp_path: Path) -> None:
     model.save_pretrained(tuned)
     tokenizer.save_pretrained(tuned)
     with serving("vllm", tuned) as live:
-        words = ["run", "--defense", f"as_is:api=chat,tokenizer={tuned},served={live.name}"]
+        defense = f"as_is:api=chat,tokenizer={tuned},served={live.name},context=256"
+        words = ["run", "--defense", defense]
         words += ["--model", live.url, "--secrets", str(manifest), "--no-references"]
         words += ["--attack", "extraction", "--output", str(tmp_path / "run"), "--format", "json"]
         done = command_line.audit(*words)
