@@ -177,7 +177,8 @@ def _judged(
 ) -> dict[str, Any]:
     judged = judge(claim.statements, results)
     measured = {name for one in judged for name in one.measured}
-    beside = [row["ours"] for row in claim.table.values() if row["ours"] not in measured]
+    rows = claim.table_at(scale).values()
+    beside = [row["ours"] for row in rows if row["ours"] not in measured]
     first = next(iter(results.values()))
     seeds = [one.seed for one in first.sweep.seeds] if first.sweep else []
     taken = sum(one.environment.get("seconds", 0.0) for one in results.values())

@@ -44,7 +44,7 @@ class Claim:
     paper share (scales.toml). runs: further settings by the name of a run; one run, "main", where
     there are none. statements: what must hold for the claim.
     table: measures of ours by label, each beside the paper's figure where it prints one. What no
-    statement names is shown, and not judged.
+    statement names is shown, and not judged; `not_at` names scales at which it is not measured.
     untested: what the paper says besides, and no statement judges.
     unreachable: by scale, why it is out of reach there.
     """
@@ -94,6 +94,11 @@ class Claim:
             if key in names or not isinstance(value, Mapping)
         }
         return {**shared, "sweep": sweep}
+
+    def table_at(self, scale: str) -> dict[str, Mapping[str, Any]]:
+        """Return the rows of the table that are measured at a scale: not those `not_at` it."""
+        rows = self.table.items()
+        return {label: row for label, row in rows if scale not in row.get("not_at", ())}
 
     def digest(self, scale: str) -> str:
         """Hashes what a verdict rests on: the settings of all runs, and what they must show."""

@@ -67,12 +67,13 @@ def rows_of(claim: Claim, document: Mapping[str, Any]) -> dict[str, list[Row]]:
     for statement in document["statements"]:
         measured |= statement["measured"]
     panels: dict[str, list[Row]] = {}
-    for label, entry in claim.table.items():
+    table = claim.table_at(document["scale"])
+    for label, entry in table.items():
         if entry["ours"] not in measured:
             raise UsageError(f"{claim.id}: {entry['ours']!r} was not measured; run the claim")
         row = Row(label, _known(measured[entry["ours"]]), entry.get("published"))
         panels.setdefault(_measure(entry["ours"]), []).append(row)
-    in_table = {entry["ours"] for entry in claim.table.values()}
+    in_table = {entry["ours"] for entry in table.values()}
     for name, values in measured.items():
         if name in in_table:
             continue

@@ -67,7 +67,11 @@ def test_tables_and_pictures_are_those_of_claims() -> None:
         claim = claims.read(name)
         measured = {one[key] for one in claim.statements for key in keys if key in one}
         for label, row in claim.table.items():
-            assert {"ours"} <= set(row) <= {"ours", "published"}
+            assert {"ours"} <= set(row) <= {"ours", "published", "not_at"}
+            assert set(row.get("not_at", ())) <= set(claims.SCALES)
+            if "not_at" in row:
+                assert row["ours"] not in measured, (name, label)  # or it could not be judged
+                assert label not in claim.table_at(row["not_at"][0])
             if "published" in row:
                 assert row["ours"] in measured, (name, label)
                 assert math.isfinite(row["published"])
