@@ -111,6 +111,7 @@ class Settings(TypedDict, total=False):
     format: str | Sequence[str]
     workers: int | str
     processes: int
+    sharded: bool
     reveal: bool
     author: str
     planting: Mapping[str, Any]
@@ -219,7 +220,7 @@ def planned(
     return Planned(
         folder.path,
         how.formats,
-        partial(dry_run.describe, made, folder, how.workers, how.processes),
+        partial(dry_run.describe, made, folder, how.workers, how.processes, how.sharded),
         _showing(partial(pipeline.run, made, how, folder)),
         partial(freezing.freeze, made, folder),
     )

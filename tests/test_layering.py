@@ -175,6 +175,7 @@ def test_imports_stand_at_the_top():
         "audit.models.loaded_whole",
         "audit.models.measuring",
         "audit.models.template_process",
+        "audit.train.workers.together",
     }
     lazy = {
         name

@@ -66,6 +66,11 @@ from audit.core.wording import by_kind
     metavar="N",
     help="Train each model of dp_sgd, s_dpsgd and dp_ftrl by N processes together; default 1.",
 )
+@click.option(
+    "--sharded",
+    is_flag=True,
+    help="With --processes and --lora: each process holds a part of the base's blocks.",
+)
 @click.option("--threads", type=int, help="CPU threads of each process; default by model size.")
 @click.option(
     "--looks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 from torch import Tensor
 
@@ -31,6 +31,21 @@ class Processes(ABC):
     @abstractmethod
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over the processes; the same bits in all of them."""
+
+    def hold(self, load: Callable[[str], Any], device: str) -> Any:
+        """Load a model onto a device, in every process: whole, or this process's part of it.
+
+        load: from a device to the whole model, the same in all of them.
+        """
+        return load(device)
+
+    def in_step(self, do: Callable[[], Sequence[T]], idle: Callable[[], object]) -> list[T]:
+        """Call `do`, which reads the model that is held, as `every` does.
+
+        idle: a pass over the model that changes nothing, for whoever is done before the others
+            where these need its part.
+        """
+        return self.every(do)
 
     def align(self, tensors: Sequence[Tensor]) -> None:
         """Give all processes the first one's values."""

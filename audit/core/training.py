@@ -72,11 +72,13 @@ class Method(ABC):
     first_piece_only: whether it ignores what a record has beyond the length to which it is cut.
     partial: whether it leaves out of the loss what `Training.learned` leaves out.
     divided: whether several processes can train one model.
+    sharded: whether each of these can hold a part of a frozen base.
     """
 
     first_piece_only: ClassVar[bool] = False
     partial: ClassVar[bool] = False
     divided: ClassVar[bool] = False
+    sharded: ClassVar[bool] = False
 
     @abstractmethod
     def train(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError
+from audit.core.machine import launched
 from audit.core.visible import visible
 from audit.plugins import registry
 
@@ -26,6 +27,7 @@ class Execution:
     processes: how many train each model together whose method can be divided; sums are added in
         another order then, which rounds otherwise.
     author: who is named as having run it; "" for nobody.
+    sharded: whether each of the processes that train one model holds a part of a frozen base.
     """
 
     output: Path | None = None
@@ -34,6 +36,7 @@ class Execution:
     processes: int = 1
     reveal: bool = False
     author: str = ""
+    sharded: bool = False
 
 
 def execution(settings: dict[str, Any]) -> Execution:
@@ -46,11 +49,15 @@ def execution(settings: dict[str, Any]) -> Execution:
     workers = parsed(settings.get("workers", 0))
     if processes > 1 and isinstance(workers, str):
         raise UsageError("--processes: give a number of --workers; Ray divides no training")
+    sharded = bool(settings.get("sharded", False))
+    if sharded and processes == 1 and launched() is None:
+        raise UsageError("--sharded divides a model among processes; give --processes 2 or more")
     return Execution(
         output=None if output is None else Path(output),
         formats=formats,
         workers=workers,
         processes=processes,
+        sharded=sharded,
         reveal=bool(settings.get("reveal", False)),
         author=_signed(str(settings.get("author", ""))),
     )

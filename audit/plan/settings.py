@@ -42,6 +42,7 @@ KNOWN: dict[str, Any] = {
     "format": tuple[str, ...],
     "workers": str,
     "processes": int,
+    "sharded": bool,
     "reveal": bool,
     "author": str,
 }

@@ -128,13 +128,9 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
     **dict.fromkeys(("corpus", "model", "secrets", "output"), _of_place),
     "policy": _of_policy,
     "workers": _of_workers,
-    **dict.fromkeys(
-        ("epsilon", "delta", "seed", "device", "references", "remedies", "threads", "processes"),
-        _harmless,
-    ),
-    **dict.fromkeys(
-        ("utility_tokens", "looks", "until", "lora", "release", "coin_users"), _harmless
-    ),
+    **dict.fromkeys(("epsilon", "delta", "seed", "device", "references", "remedies"), _harmless),
+    **dict.fromkeys(("threads", "processes", "sharded", "looks", "until"), _harmless),
+    **dict.fromkeys(("utility_tokens", "lora", "release", "coin_users"), _harmless),
     **dict.fromkeys(("planting", "training"), _harmless),
     "silence": _of_silence,
     **dict.fromkeys(("text", "user", "messages", "split", "records", "user_form"), _harmless),

@@ -27,15 +27,24 @@ from audit.run.estimate import announced, check_fits, estimate
 from audit.run.group_text import text_of_several
 from audit.silence import answers, sightings
 from audit.statistics.power import smallest_rate
+from audit.train.task import check_sharded
 
 
-def describe(plan: Plan, folder: RunFolder, workers: int | str = 0, processes: int = 1) -> str:
+def describe(
+    plan: Plan,
+    folder: RunFolder,
+    workers: int | str = 0,
+    processes: int = 1,
+    sharded: bool = False,
+) -> str:
     """List plan, trainings, queries and tokens, and the least leak that this n can show.
 
-    workers, processes: as `--workers` and `--processes`. Raises UsageError where the machine has
-    too little memory.
+    workers, processes, sharded: as `--workers` and so on. Raises UsageError where the machine has
+    too little memory, and where no model of the run can be sharded.
     """
     run = prepare(plan, folder.stages)
+    if sharded:
+        check_sharded(run.trainings)
     expected = estimate(run, workers, processes)
     check_fits(expected, workers)
     lines = [

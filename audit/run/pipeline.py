@@ -35,6 +35,7 @@ from audit.run.estimate import announced, check_fits, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
 from audit.silence.shown import examined
+from audit.train.task import check_sharded
 from audit.train.train import train_on, workers_for
 from reports import Report
 
@@ -43,6 +44,8 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     """Run or resume a plan in its folder and write results.json and the reports."""
     began = time.monotonic()
     current = prepare(plan, folder.stages)
+    if execution.sharded:
+        check_sharded(current.trainings)
     with folder.held(plan.document), folder.marked(plan.document):
         notes = folder.admit()
         expected = estimate(current, execution.workers, execution.processes)
@@ -53,7 +56,8 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             report(Remark(line), 0.0)
         if expected is not None:
             report = Steps(report, expected.steps, expected.attackers, before)
-        with workers_for(current.trainings, workers, execution.processes) as place:
+        several = (execution.processes, execution.sharded)
+        with workers_for(current.trainings, workers, *several) as place:
             train_on(place, current.trainings, report)
             bench = Bench(current, folder, execution.reveal)
             bench = publish(bench, place, report)

@@ -6,7 +6,7 @@ So a killed run resumes at the task it was in, and plans share trained models.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
@@ -14,11 +14,13 @@ from pathlib import Path
 
 from audit.core.code import code_digest
 from audit.core.digest import key_of, sha256_of_file
+from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.training import Training
 
 EVERY = 300.0  # seconds between checkpoints: a shorter training writes none
 version = cache(metadata.version)  # takes milliseconds, and a run may have thousands of tasks
+SHARDING = (2, 9)  # PyTorch before it shards no block of several precisions
 SHARE = "share"  # of the training done at the best step, in the metadata of its weights
 
 
@@ -90,6 +92,11 @@ class Task:
         return self.training.method.idle(self.training)
 
     @property
+    def frozen_base(self) -> bool:
+        """Return whether it trains adapters on a base that several processes can hold in parts."""
+        return self.base.lora is not None and self.training.method.sharded
+
+    @property
     def path(self) -> Path:
         """The file of its weights; an idle task writes none."""
         return self.stages / f"trained-{self.key}.safetensors"
@@ -123,6 +130,24 @@ class Task:
     def sources(self) -> tuple[Path, ...]:
         """The weight files that it starts from or queries, except the public model's."""
         return tuple(dict.fromkeys(path for task in self.earlier if (path := weights_path(task))))
+
+
+def check_sharded(tasks: Sequence[Task]) -> None:
+    """Raise UsageError where no task trains a model on a base that can be held in parts."""
+    if tuple(map(int, version("torch").split(".")[:2])) < SHARDING:
+        newer = ".".join(map(str, SHARDING))
+        raise UsageError(
+            f"--sharded needs PyTorch {newer} or newer, and here is {version('torch')}"
+        )
+    if any(task.frozen_base for task in tasks):
+        return
+    if any(task.training.method.sharded for task in tasks):
+        raise UsageError(
+            "--sharded divides a frozen base, and here all weights are trained; give --lora"
+        )
+    raise UsageError(
+        "--sharded divides models that several processes train; give dp_sgd, dp_ftrl or s_dpsgd"
+    )
 
 
 def _modules(training: Training) -> Iterator[str]:

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from safetensors.torch import save_file, save_model
@@ -19,9 +20,10 @@ from audit.core.machine import launched
 from audit.core.model import PreTrainedModel
 from audit.core.processes import ALONE, Processes
 from audit.core.progress import Remark, StepProgress
-from audit.core.training import BestStep, NotFiniteError, Teachers
+from audit.core.training import NO_TEACHERS, BestStep, NotFiniteError, Teachers
 from audit.models import this_process
 from audit.models.adapters import fresh, is_adapted, own_weights, put, read_weights
+from audit.models.loading import load_tokenizer
 from audit.train import counted
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.models import TrainedModels, public_model
@@ -43,16 +45,17 @@ def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -
 
 
 def workers_for(
-    tasks: Sequence[Task], workers: int | str, processes: int = 1
+    tasks: Sequence[Task], workers: int | str, processes: int = 1, sharded: bool = False
 ) -> contextlib.AbstractContextManager[Workers]:
     """Open workers; only processes, which start when they are used, if no weights are missing.
 
-    processes: how many train each model whose method can be divided.
+    processes: how many train each model whose method can be divided. sharded: whether each of
+        these holds a part of a frozen base.
     """
     missing = next(_missing(tasks, Serial()), None) is not None
     place = open_workers(workers if missing or isinstance(workers, int) else 1)
     several = launched() is not None or (processes > 1 and missing)
-    return together(processes, place) if several else place
+    return together(processes, place, sharded) if several else place
 
 
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
@@ -103,6 +106,23 @@ def _work(task: Task) -> float:
     return sum(map(len, task.training.texts)) * task.training.method.passes
 
 
+def _fresh(task: Task, device: str) -> PreTrainedModel:
+    """Make the model that a task starts from."""
+    _, public = public_model(task.base, device)
+    model = fresh(public, task.base.lora, task.training.seed)
+    start = None if task.before is None else weights_path(task.before)
+    if start is not None:
+        read_weights(model, start, device)
+    return model
+
+
+def _teachers(task: Task) -> Teachers:
+    if not task.teachers:
+        return NO_TEACHERS  # and the base is kept for nobody
+    _, public = public_model(task.base, task.device)
+    return TrainedModels(public, tuple(map(weights_path, task.teachers)), task.base.lora)
+
+
 def _train(
     task: Task,
     report: StepProgress,
@@ -110,11 +130,8 @@ def _train(
     processes: Processes = ALONE,
 ) -> None:
     this_process.prepare(task.threads)
-    tokenizer, public = public_model(task.base, task.device)
-    model = fresh(public, task.base.lora, task.training.seed)
-    start = None if task.before is None else weights_path(task.before)
-    if start is not None:
-        read_weights(model, start, task.device)
+    tokenizer = load_tokenizer(task.base)
+    model = processes.hold(partial(_fresh, task), task.device)
     label, last = task.training.label, [0.0]
 
     def progress(share: float) -> None:
@@ -123,8 +140,7 @@ def _train(
             report(label, share)
 
     try:
-        asked = tuple(map(weights_path, task.teachers))
-        teachers = teachers or TrainedModels(public, asked, task.base.lora)
+        teachers = teachers or _teachers(task)
         checkpoint = FileCheckpoint(task, lambda line: report(Remark(f"{label}: {line}"), 0.0))
         counts, before = Counts(), counted.weights_digest(model)
         training = dataclasses.replace(

@@ -59,8 +59,14 @@ def learnt(stages: Path) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_lost_process_ends_the_run_and_more_go_on(base: ModelFolder, tmp_path: Path) -> None:  # noqa: F811
-    one, there = (task(base, "dp_sgd", tmp_path / name) for name in ("lost", "whole"))
+@pytest.mark.parametrize("sharded", [False, True])
+def test_lost_process_ends_the_run_and_more_go_on(
+    base: ModelFolder,  # noqa: F811
+    tmp_path: Path,
+    sharded: bool,
+) -> None:
+    name = "dp_sgd, lora" if sharded else "dp_sgd"
+    one, there = (task(base, name, tmp_path / folder) for folder in ("lost", "whole"))
     (whole,) = ended([there], 1)
 
     def killing(label: object, share: float) -> None:
@@ -70,7 +76,7 @@ def test_lost_process_ends_the_run_and_more_go_on(base: ModelFolder, tmp_path: P
 
     with (
         pytest.raises(RuntimeError, match="has ended; the same command goes on"),
-        workers_for([one], 1, 2) as place,
+        workers_for([one], 1, 2, sharded) as place,
     ):
         train_on(place, [one], killing)
     assert not one.path.exists() and one.checkpoint_path.exists()
@@ -78,20 +84,31 @@ def test_lost_process_ends_the_run_and_more_go_on(base: ModelFolder, tmp_path: P
     assert (whole - again).norm() < 1e-4 * whole.norm()
 
 
+TORCHRUN = ["torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+ACCELERATE = ["accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--num_machines=1"]
+PLAIN = ["--mixed_precision=no", "--dynamo_backend=no", "--main_process_port=0"]
+
+
 @pytest.mark.slow
-def test_torchrun_runs_one_audit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("launcher", "lora"),
+    [(TORCHRUN, None), ([*ACCELERATE, *PLAIN], "r=2")],
+    ids=["torchrun", "accelerate, sharded"],
+)
+def test_a_launcher_runs_one_audit(launcher: list[str], lora: str | None, tmp_path: Path) -> None:
+    pytest.importorskip(launcher[0].partition(".")[0])
     words = ["run", "--defense", "dp_sgd", "--attack", "membership", "--no-references"]
     words += ["--format", "json", "--output", "several"]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words += ["--lora", lora, "--sharded"] if lora else []
     done = subprocess.run(
-        [*torchrun, "--nproc_per_node=2", "-m", "audit", *words],
+        [sys.executable, "-m", *launcher, "-m", "audit", *words],
         cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     alone = api.run(
         defense="dp_sgd", attack="membership", references=False, format="json",
-        output=tmp_path / "alone", workers=1,
+        output=tmp_path / "alone", workers=1, lora=lora,
     )  # fmt: skip
     several = api.load(tmp_path / "several")
     one, other = (r.releases[0].utility["perplexity"].value for r in (alone, several))

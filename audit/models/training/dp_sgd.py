@@ -41,6 +41,7 @@ from audit.models.training.examples import Example, collated, examples_of, lot
 from audit.models.training.fine_tuning import stepped, warmed
 from audit.models.training.per_example_gradients import (
     Batch,
+    Block,
     check_supported,
     clipped_gradients,
     loop,
@@ -115,6 +116,7 @@ class PrivateRecipe(Method):
 
     partial = True
     divided = True
+    sharded = True
     reads = ("texts", "owners")
 
     noise: Noise
@@ -259,7 +261,7 @@ class NoisySum:
         Raises NotFiniteError where a loss is not finite.
         """
         totals = [torch.zeros_like(parameter) for parameter in self._parameters]
-        pieces = self._processes.every(lambda: self._add_clipped(batches, totals))
+        pieces = self._processes.in_step(lambda: self._add_clipped(batches, totals), self._idle)
         if self._processes.rank == 0:  # noise is added once
             for place, (parameter, total) in enumerate(zip(self._parameters, totals, strict=True)):
                 total.add_(self.rows.drawn(place, parameter))
@@ -284,6 +286,11 @@ class NoisySum:
             contributed = clipped.contributed(self._noise.max_norm) if batch.pieces else ()
             pieces += chain.from_iterable(compress(batch.pieces, contributed))
         return pieces
+
+    def _idle(self) -> None:
+        """Make one pass forward and back over a token that no loss depends on."""
+        token = torch.zeros(1, 1, dtype=torch.long, device=self._parameters[0].device)
+        clipped_gradients(self._model, Batch((Block(token, token, token.float(), 1),)), 1.0)
 
     def _check(self, batch: Batch) -> None:
         kept = [parameter.detach().clone() for parameter in self._zero]

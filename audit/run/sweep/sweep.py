@@ -46,7 +46,8 @@ from audit.run.sweep.summary import few_seeds
 from audit.run.sweep.together import together
 
 PLAN_FILE = "plan.toml"
-_ELSEWHERE = ("output", "format", "workers", "processes", "reveal", "author")  # change no result
+# settings that change no result
+_ELSEWHERE = ("output", "format", "workers", "processes", "sharded", "reveal", "author")
 
 
 @dataclass(frozen=True)

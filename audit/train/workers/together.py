@@ -8,8 +8,8 @@ any machines that see the run folder and the model under the same paths.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
-import pickle
 import socket
 import sys
 import time
@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 from torch import distributed as dist
 from torch.distributed import FileStore, Store  # type: ignore[attr-defined]
 
@@ -30,95 +29,28 @@ from audit.core.processes import Processes
 from audit.core.progress import StepProgress
 from audit.core.scratch import SHORT, scratch
 from audit.train.task import Task
+from audit.train.workers.group import LOST, PATIENCE, Group, LostError, noticing
 from audit.train.workers.place import R, Train, Workers
 from audit.train.workers.pool import end_with_parent, starting
 
 T = TypeVar("T")
 MEETING = timedelta(minutes=2)  # until those that have started here have met
 JOINING = timedelta(hours=1)  # the same elsewhere: the first plans before
-PATIENCE = timedelta(days=7)  # how long the others wait while the first attacks
 STARTED = "started"  # number of the others, in the store that all meet in
 INTERFACE = "GLOO_SOCKET_IFNAME"
 LOOPBACK = ("lo", "lo0")  # of Linux and of macOS
-LOST = (
-    "a process that trained with this one has ended; the same command goes on from the last "
-    "checkpoint"
-)
-
-
-class LostError(RuntimeError):
-    """A process of the group has ended."""
-
-
-@final
-class Group(Processes):
-    """The processes of torch.distributed's default group.
-
-    told: whether an error was raised in all of them.
-    """
-
-    def __init__(self) -> None:
-        self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        self.told = False
-
-    def first(self, do: Callable[[], T]) -> T:
-        outcomes = [_outcome(do) if self.rank == 0 else None]
-        with _noticing():
-            dist.broadcast_object_list(outcomes, device=torch.device("cpu"))
-        value: T = self._value(outcomes[0])
-        return value
-
-    def every(self, do: Callable[[], Sequence[T]]) -> list[T]:
-        outcomes: list[Any] = [None] * self.number
-        own = _outcome(do)
-        with _noticing():
-            dist.all_gather_object(outcomes, own)
-        return [item for outcome in outcomes for item in self._value(outcome)]
-
-    def add(self, tensors: Sequence[Tensor]) -> None:
-        with _noticing():
-            for tensor in tensors:
-                dist.all_reduce(tensor)
-
-    def _value(self, outcome: Any) -> Any:
-        value, error = outcome
-        if error is not None:
-            self.told = True
-            raise error
-        return value
-
-
-@contextlib.contextmanager
-def _noticing() -> Iterator[None]:
-    """Raise LostError where another process has ended."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise LostError(LOST) from error
-
-
-def _outcome(do: Callable[[], T]) -> tuple[T | None, Exception | None]:
-    try:
-        return do(), None
-    except Exception as error:  # raised in every process, so that none waits for another
-        return None, _portable(error)
-
-
-def _portable(error: Exception) -> Exception:
-    """Return the error, or one of the same words where it cannot be pickled."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
 
 
 @dataclass(frozen=True)
 class Together(Workers):
-    """The first of several processes; what cannot be divided is trained by `others`."""
+    """The first of several processes; what cannot be divided is trained by `others`.
+
+    sharded: whether each of them holds a part of a frozen base.
+    """
 
     group: Group
     others: Workers
+    sharded: bool = False
 
     def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
         whole = [task for task in tasks if not task.training.method.divided]
@@ -129,8 +61,9 @@ class Together(Workers):
                 self._divided(train, task, report)
 
     def _divided(self, train: Train, task: Task, report: StepProgress) -> None:
-        self.group.first(lambda: (train, task))
-        train(task, report, None, self.group)
+        sharded = self.sharded and task.frozen_base
+        self.group.first(lambda: (train, task, sharded))
+        train(task, report, None, _holding(self.group, sharded))
 
     def first(self, task: Task) -> Sequence[Task]:
         return self.others.first(task)
@@ -145,18 +78,29 @@ class Together(Workers):
         return self.others.each(do, items, report)
 
 
+def _holding(group: Group, sharded: bool) -> Processes:
+    """Return the processes that each hold a part of the model, or all of it."""
+    if not sharded:
+        return group
+    from audit.train.workers.sharded import Shards  # FSDP, which takes most of a second
+
+    return Shards(group)
+
+
 def _backends() -> str:
     return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
 
 
 @contextlib.contextmanager
-def together(number: int, opened: contextlib.AbstractContextManager[Workers]) -> Iterator[Workers]:
+def together(
+    number: int, opened: contextlib.AbstractContextManager[Workers], sharded: bool = False
+) -> Iterator[Workers]:
     """Open a group: that of torchrun, or `number` processes here, this one included.
 
-    opened: the workers of what cannot be divided.
+    opened: the workers of what cannot be divided. sharded: as `Together`.
     """
     with opened as others, joined() if launched() is not None else started(number) as group:
-        yield Together(group, others)
+        yield Together(group, others, sharded)
         with contextlib.suppress(LostError):  # nothing is left to train
             group.first(lambda: None)
 
@@ -189,7 +133,7 @@ def started(number: int) -> Iterator[Group]:
             for member in members:
                 member.kill()
             if dist.is_initialized():
-                dist.destroy_process_group()
+                _leave()
 
 
 @contextlib.contextmanager
@@ -216,11 +160,17 @@ def _await(store: Store, members: Sequence[SpawnProcess]) -> None:
 
 def _meet(patience: timedelta, **where: Any) -> None:
     """Open the group; who meets waits for `patience`, who trains for longer."""
-    with _noticing():
+    with noticing():
         dist.init_process_group(_backends(), timeout=patience, **where)
     own = dist.group.WORLD
     assert own is not None
     own._get_backend(torch.device("cpu"))._set_default_timeout(PATIENCE)
+
+
+def _leave() -> None:
+    """Leave the group, whose threads end with it: one that outlived Python would abort it."""
+    gc.collect()  # whatever refers to it
+    dist.destroy_process_group()
 
 
 @contextlib.contextmanager
@@ -230,7 +180,7 @@ def joined() -> Iterator[Group]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     _meet(JOINING)
     yield Group()
-    dist.destroy_process_group()
+    _leave()
 
 
 def serve_launched() -> None:
@@ -242,8 +192,8 @@ def serve_launched() -> None:
 def serve(group: Group) -> None:
     """Train what the first process trains, until it is done."""
     while (given := group.first(lambda: None)) is not None:
-        train, task = given
-        train(task, lambda label, share: None, None, group)
+        train, task, sharded = given
+        train(task, lambda label, share: None, None, _holding(group, sharded))
 
 
 def _member(rank: int, number: int, place: str) -> None:
@@ -259,6 +209,7 @@ def _member(rank: int, number: int, place: str) -> None:
         group = Group()
         try:
             serve(group)
+            _leave()
         except Exception:
             if not group.told:  # else the first says it
                 raise
