@@ -78,6 +78,7 @@ def test_plain_training(shape: Any, placed: Any) -> None:
 
 
 @SHAPES
+@pytest.mark.slow
 @pytest.mark.parametrize("twice", [False, full(True)])
 def test_private_training(shape: Any, twice: bool, placed: Any) -> None:
     """A step waits to check the losses, for cancelled sums and for who contributed: no more."""
@@ -133,6 +134,7 @@ ENSEMBLES = [  # but GNMax, which counts distinct votes: how many they are is no
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", ["stacked", full("separate")])
 @pytest.mark.parametrize("defense", ENSEMBLES, ids=lambda d: type(d).__name__)
 def test_ensembles(defense: Any, members: str, placed: Any) -> None:
@@ -146,6 +148,7 @@ def test_ensembles(defense: Any, members: str, placed: Any) -> None:
     assert len(session.score([[1, 2]] * 3, TEXTS)) == 3
 
 
+@pytest.mark.slow
 def test_adapters_of_one_base(placed: Any) -> None:
     base = gpt2()
     together = Together([with_adapters(shell(base), Lora(2, 4), i) for i in range(3)] + [base])
@@ -160,6 +163,7 @@ def test_adapters_of_one_base(placed: Any) -> None:
     assert again.logits.device == OTHER and again.logits.shape == (3, 1, 4, VOCABULARY)
 
 
+@pytest.mark.slow
 def test_a_student_and_its_teachers(placed: Any) -> None:
     (model,), mode = placed(gpt2())
     places = torch.tensor([[0, 1], [2, 3]])

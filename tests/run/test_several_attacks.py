@@ -95,6 +95,7 @@ def test_an_attack_beside_another_changes_no_number_of_it(
         assert mine == its and len(mine) == 3
 
 
+@pytest.mark.slow
 def test_the_numbers_that_may_not_move_are_there(ran: Callable[..., Results]) -> None:
     """Not everything is null: else nothing could have moved."""
     release = {r.defense: r for r in ran(EXTRACTION).releases}["none"]
@@ -109,6 +110,7 @@ def test_the_numbers_that_may_not_move_are_there(ran: Callable[..., Results]) ->
     assert found["probability"]["value"] > 2 * found["probability"]["chance"]  # it has learnt
 
 
+@pytest.mark.slow
 def test_every_session_keeps_to_its_budget_and_says_what_it_asked(
     ran: Callable[..., Results],
 ) -> None:
@@ -124,6 +126,7 @@ def test_every_session_keeps_to_its_budget_and_says_what_it_asked(
                 assert session.queries <= 300 or session.purpose == "completion"
 
 
+@pytest.mark.slow
 def test_more_tests_make_a_leak_no_easier_to_find(ran: Callable[..., Results]) -> None:
     alone, beside = ran(EXTRACTION), ran(EXTRACTION, *BESIDE)
     for one, other in zip(alone.releases, beside.releases, strict=True):
@@ -131,6 +134,7 @@ def test_more_tests_make_a_leak_no_easier_to_find(ran: Callable[..., Results]) -
         assert rates[0] is None or rates[1] is None or rates[0] <= rates[1]
 
 
+@pytest.mark.slow
 def test_all_attacks_say_something_of_the_undefended_model(ran: Callable[..., Results]) -> None:
     results = ran(EXTRACTION, *BESIDE)
     release = {r.defense: r for r in results.releases}["none"]

@@ -132,7 +132,7 @@ def apart(here: Here) -> CausalLM:
     return replace(here.model, tokenizer=Apart(here.model.tokenizer))
 
 
-@pytest.mark.parametrize("blind", [headless, apart])
+@pytest.mark.parametrize("blind", [headless, pytest.param(apart, marks=pytest.mark.slow)])
 def test_blind_model_is_not_shown(
     here: Here, blind: Callable[[Here], CausalLM], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +143,7 @@ def test_blind_model_is_not_shown(
     assert {link.state for link in links.values()} == {Shown.NOT_SHOWN}
 
 
+@pytest.mark.slow
 def test_trained_head_would_hide_its_fault(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trained whole, with its head, the copy of a model without a head learns one."""
     monkeypatch.setattr(memorise, "RATE", 6e-3)

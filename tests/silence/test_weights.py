@@ -112,6 +112,7 @@ def test_memorised_model_shows_its_sentences(
     assert contact(bench, one) == found
 
 
+@pytest.mark.slow
 def test_few_people_are_not_contact(
     made: Any, memorised: CausalLM, base: CausalLM, look: Kept
 ) -> None:
@@ -120,6 +121,7 @@ def test_few_people_are_not_contact(
     assert "plant more" in found["code"].by
 
 
+@pytest.mark.slow
 def test_sentences_without_training_file_are_not_contact(
     made: Any, memorised: CausalLM, base: CausalLM, look: Kept
 ) -> None:

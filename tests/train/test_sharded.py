@@ -161,6 +161,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=["plain", "recomputed", "last block", "head in parts"])
 def test_sgd_in_float64_equals_one_process(both: Pair, case: Case) -> None:
     alone, (first, second) = ended(case, ALONE), both(case)
@@ -169,6 +170,7 @@ def test_sgd_in_float64_equals_one_process(both: Pair, case: Case) -> None:
     assert (alone.adapters - start(case)).norm() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "steps"), [(torch.bfloat16, 3), full(torch.float32, 20)])
 def test_adamw_in_float32_equals_one_process(both: Pair, dtype: torch.dtype, steps: int) -> None:
     case = Case(replace(ADAMW, steps=steps, physical_tokens=48), dtype)
@@ -182,6 +184,7 @@ def start(case: Case) -> Tensor:
     return ended(replace(case, recipe=replace(case.recipe, steps=0)), ALONE).adapters
 
 
+@pytest.mark.slow
 def test_each_process_holds_its_part_of_the_blocks_alone(both: Pair) -> None:
     model = tiny(**BLOCKS)
     inside = sum(p.numel() for p in model.transformer.h.parameters())
@@ -193,6 +196,7 @@ def test_each_process_holds_its_part_of_the_blocks_alone(both: Pair) -> None:
     assert ended(Case(replace(WIDE, steps=1)), ALONE).beside == inside // 2
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_goes_on_from_its_checkpoint(both: Pair) -> None:
     case, kept = Case(replace(WIDE, steps=4)), Kept(after=2)
     whole = both(case, kept)[0].adapters
@@ -202,11 +206,13 @@ def test_any_number_of_processes_goes_on_from_its_checkpoint(both: Pair) -> None
         assert (whole - again.adapters).abs().max() < 1e-10
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_training_in_all(both: Pair) -> None:
     errors = {one.error for one in both(Case(SGD, lame=1))}
     assert errors == {"a loss is not finite; lower learning_rate or clip"}
 
 
+@pytest.mark.slow
 def test_blocks_that_are_not_found_are_refused_in_one_line(both: Pair) -> None:
     errors = {one.error for one in both(Case(SGD, blocks=9))}
     assert errors == {"--sharded: 2 of 9 blocks are found in this model; leave it out"}

@@ -120,6 +120,7 @@ def ends(rank: int, number: int, place: str) -> None:
     """What a process does that is killed while it starts."""
 
 
+@pytest.mark.slow
 def test_process_that_is_lost_while_it_starts_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "_member", ends)
     with pytest.raises(together.LostError, match="the same command"), together.started(2):
@@ -167,6 +168,7 @@ except together.LostError:
 """
 
 
+@pytest.mark.slow
 def test_first_that_nobody_meets_ends(tmp_path: Path) -> None:
     words = [sys.executable, "-c", NOBODY_COMES]
     ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -191,6 +193,7 @@ def refuses(task: object, report: object, teachers: object, processes: Processes
     processes.every(own)
 
 
+@pytest.mark.slow
 def test_error_of_another_process_is_told_once(capfd: pytest.CaptureFixture[str]) -> None:
     opened = together.together(2, nullcontext(Serial()))
     with pytest.raises(RuntimeError, match="TwoWordsError: bad data"), opened as place:
@@ -215,6 +218,7 @@ def listening() -> set[str]:
     return {word[1] for word in lines if word[3] == "0A" and f"socket:[{word[9]}]" in own}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_they_listen_to_this_machine_and_may_be_lost_when_all_is_trained() -> None:
     with together.together(2, nullcontext(Serial())):

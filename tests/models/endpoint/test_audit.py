@@ -100,6 +100,7 @@ def told(folder):
     return document
 
 
+@pytest.mark.slow
 def test_scores_there_are_scores_here(run, finished):
     attacks = ("membership", "name_leak:generations=2,length=4")
     assert run("--output", "here", model=str(finished), attacks=attacks)[0] == 0

@@ -66,7 +66,7 @@ def ended(
     return first
 
 
-@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("number", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("recipe", [SGD, BANDED], ids=["one band", "two bands"])
 def test_sgd_in_float64_equals_one_process(recipe: PrivateRecipe, number: int) -> None:
     alone, together = (ended(count, recipe, torch.float64) for count in (1, number))
