@@ -38,19 +38,17 @@ def adjusted(
     if family.lots == 1:
         return _together(measurements, tests, heads, guarantee, family, seed)
     won = [m for m in measurements if bets.is_bet(m) and m.value is not None]
-    p_of, rest = bets.adjusted(won), [m for m in measurements if not bets.is_bet(m)]
-    if bets.stopped(won, family.lots):
+    p_of, rest = bets.adjusted(won, family.bets), [m for m in measurements if not bets.is_bet(m)]
+    done = {test_of(m): _of_bet(m, p_of[test_of(m)], family.looks) for m in won}
+    if bets.stopped(list(done.values()), family.lots):
         rest = list(map(bets.untested, rest))
     others = iter(_together(rest, tests, heads, guarantee, family, seed))
-    return [
-        _of_bet(m, p_of.get(test_of(m)), family.looks) if bets.is_bet(m) else next(others)
-        for m in measurements
-    ]
+    return [done.get(test_of(m), m) if bets.is_bet(m) else next(others) for m in measurements]
 
 
-def _of_bet(bet: Measurement, p: float | None, looks: int) -> Measurement:
+def _of_bet(bet: Measurement, p: float, looks: int) -> Measurement:
     """Return bets with their p-value among all bets, which are one of so many looks."""
-    return bet if p is None else bet.changed(adjusted_p=min(1.0, looks * p), look_p=p)
+    return bet.changed(adjusted_p=min(1.0, looks * p), look_p=p)
 
 
 def _together(

@@ -14,6 +14,7 @@ from audit.core.evidence import Scores
 from audit.core.randomness import stream
 from audit.findings.case import Case
 from audit.findings.rejections import test_of
+from audit.results.joined import LEVEL
 from audit.results.measurement import Measurement
 from audit.results.numbers import rounded_down
 from audit.results.words import WEALTH, number
@@ -33,6 +34,9 @@ def measurement(scores: Scores, case: Case) -> Measurement:
     """Bet on the coins by one score; `sizes` counts the people of each lot."""
     owners, own = case.compared(scores.values)
     owners, own = owners[~np.isnan(own)], own[~np.isnan(own)]
+    # of evidence on several kinds one secret an owner: nobody bets twice on one coin
+    owners, first = np.unique(owners, return_index=True)
+    own = own[first]
     every = lots_of(len(case.heads), case.lots, case.seed)[owners]
     n, sizes = len(own), tuple(np.bincount(every, minlength=case.lots).tolist())
     # rounded as it is stored, since p follows from it
@@ -56,10 +60,21 @@ def is_bet(measurement: Measurement) -> bool:
     return measurement.unit == WEALTH
 
 
-def adjusted(bets: Sequence[Measurement]) -> dict[str, float]:
-    """Compute the p-value of each test, adjusted for the other bets. bets: with a value."""
-    values = coin_bets.closed(np.array([bet.value for bet in bets], dtype=float))
-    return {test_of(b): 1.0 / max(1.0, float(e)) for b, e in zip(bets, values, strict=True)}
+def adjusted(bets: Sequence[Measurement], planned: int = 1) -> dict[str, float]:
+    """Compute the p-value of each test, adjusted for the other bets.
+
+    bets: with a value. planned: how many there can be; those without a value still have their
+    stake of 1, as they would raise a mean of losers if they joined later.
+    """
+    stakes = [1.0] * (planned - len(bets))
+    values = coin_bets.closed(np.array([*(bet.value for bet in bets), *stakes], dtype=float))
+    return {test_of(b): 1.0 / max(1.0, float(e)) for b, e in zip(bets, values, strict=False)}
+
+
+def decided(measurements: Iterable[Measurement]) -> bool:
+    """Return whether bets show a leak of the release itself. Their p-values are adjusted."""
+    known = (m for m in measurements if is_bet(m) and not m.stronger_than_release)
+    return any(m.adjusted_p is not None and m.adjusted_p <= LEVEL for m in known)
 
 
 def asked(bets: Iterable[Measurement]) -> int:
@@ -69,8 +84,12 @@ def asked(bets: Iterable[Measurement]) -> int:
 
 
 def stopped(measurements: Sequence[Measurement], lots: int) -> bool:
-    """Return whether an audit in so many lots, if in more than one, stopped before the last."""
-    return lots > 1 and 0 < asked(filter(is_bet, measurements)) < lots
+    """Return whether an audit in so many lots, if in more than one, stopped before the last.
+
+    Where no leak was decided, everybody was asked, and who has no score gave none.
+    """
+    early = lots > 1 and asked(filter(is_bet, measurements)) < lots
+    return early and decided(measurements)
 
 
 def untested(measurement: Measurement) -> Measurement:

@@ -26,7 +26,8 @@ class Family:
     tossed: those of `tests` that are functions of scores and coins. A test that could not run
     counts as p = 1: whether it can run may depend on the coins. looks: at the same coins, of which
     `tests` and `claims` have all. lots: in which people are asked about; the bets on them, which
-    are none of `tests`, count as one look, and the tests of all people as another.
+    are none of `tests`, count as one look, and the tests of all people as another. bets: how many
+    scores are bet on then; one that nobody has yet counts with its stake.
     """
 
     tests: int
@@ -34,10 +35,14 @@ class Family:
     tossed: int = 0
     looks: int = 1
     lots: int = 1
+    bets: int = 0
 
     def __add__(self, other: Family) -> Family:
         return Family(
-            self.tests + other.tests, self.claims + other.claims, self.tossed + other.tossed
+            self.tests + other.tests,
+            self.claims + other.claims,
+            self.tossed + other.tossed,
+            bets=self.bets + other.bets,
         )
 
     def over(self, looks: int) -> Family:
@@ -46,7 +51,8 @@ class Family:
         The tests of the other looks count as p = 1 here, so one look errs with probability at most
         level/looks, and any of them, whenever one stops, with at most the level.
         """
-        return Family(looks * self.tests, looks * self.claims, self.tossed, looks)
+        tests, claims = looks * self.tests, looks * self.claims
+        return replace(self, tests=tests, claims=claims, looks=looks)
 
     def in_lots(self, lots: int) -> Family:
         """Enlarge for people who are asked about in so many lots, if in more than one."""

@@ -50,7 +50,7 @@ def family(scores: Scores, secrets: Sequence[Secret]) -> Family:
     """Count the AUC's test, the top's and the guesses', those of the low end, the second coin's."""
     choice = int(scores.score == "loss" and is_span(scores.target))
     tossed = 3 + len(low_end.LOW) * scores.named
-    return Family(tossed + choice, 1 + choice, tossed)
+    return Family(tossed + choice, 1 + choice, tossed, bets=1)
 
 
 def _test(scores: Scores, case: Case) -> str:

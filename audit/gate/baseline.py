@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from audit.core import files
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
+from audit.findings import bets
 from audit.findings.verdict import leaks
 from audit.gate.identity import changes, key, plan_of, retrained
 from audit.gate.policy import has_text
@@ -72,9 +73,17 @@ def _check(entry: Entry) -> None:
 
 
 def make(results: Results, reason: str, today: datetime.date) -> Baseline:
-    """Make the baseline that accepts these results. Raises UsageError without a reason."""
+    """Make the baseline that accepts these results.
+
+    Raises UsageError without a reason, and for an audit that stopped at a leak.
+    """
     if not has_text(reason):
         raise UsageError("a baseline needs a reason; give with --reason why these results are fine")
+    if any(bets.stopped(one.findings, results.plan.get("lots", 1)) for one in results.releases):
+        raise UsageError(
+            "the audit stopped at a leak, after a part of the people; a baseline needs all of "
+            "them: audit without --until decided"
+        )
     entries = [_entry(release) for release in results.releases if not release.reference]
     if not entries:
         raise UsageError("the run has only references; a baseline needs an audited release")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from audit.findings import bets
 from audit.gate import increase_test
 from audit.gate.strength import comparable, counted
 from audit.results import words
@@ -136,6 +137,8 @@ def _finding_p(was: FindingResult | None, now: FindingResult | None, alike: bool
     if was is None or now is None or None in (was.value, now.value):
         return None
     if was.unit != now.unit or not comparable(was):
+        return None
+    if bets.STOPPED in (was.untested, now.untested):  # of people whose number followed from coins
         return None
     if not alike:  # the secrets may differ, so their outcomes cannot be paired
         was = was.changed(outcomes=None)

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 
+from audit.findings import bets
 from audit.gate import increase_test
 from audit.gate.baseline import Baseline, Entry, weaker
 from audit.gate.identity import changes, key, plan_of, retrained
@@ -145,6 +146,8 @@ def _paired(
         if after is None:
             gone = "in the baseline, but not measured in the run"
             checks.append(_check(label, before.name, State.FAIL, gone))
+        elif after.untested == bets.STOPPED:  # whose number followed from their coins
+            checks.append(_check(label, before.name, State.INCONCLUSIVE, bets.STOPPED))
         else:
             pairs.append((label, before, after))
     for name in sorted(set(now) - {before.name for before in entry.measurements}):

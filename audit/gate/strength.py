@@ -9,6 +9,7 @@ from dataclasses import replace
 from audit.core.terms import Shown
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.numbers import rounded
+from audit.results.words import WEALTH
 from audit.statistics.interval import Interval, IntervalKind
 
 UNTRAINED = "the planted secrets may not have been trained on, so this shows no safety"
@@ -51,7 +52,7 @@ def comparable(one: Measurement) -> bool:
     """Decide whether runs can be compared by it. An extreme varies with every training more than
     any interval of one run covers, and a bet has none; a limit holds it.
     """
-    return not one.metric.startswith(("largest_", "bet_"))
+    return not one.metric.startswith(("largest_", "bet_")) and one.unit != WEALTH
 
 
 def _folded(one: Measurement) -> bool:

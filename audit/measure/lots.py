@@ -7,8 +7,6 @@ from typing import Any
 
 from audit.core.secret import Coins, Secret
 from audit.findings import bets
-from audit.results.joined import LEVEL
-from audit.results.measurement import Measurement
 
 _NAMES = ("kind", "target", "score")  # what tells the scores of an attack apart
 
@@ -48,9 +46,3 @@ def joined(
 
 def _name(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in _NAMES)
-
-
-def decided(measurements: Sequence[Measurement]) -> bool:
-    """Return whether bets show a leak of the release itself."""
-    known = (m for m in measurements if bets.is_bet(m) and not m.stronger_than_release)
-    return any(m.adjusted_p is not None and m.adjusted_p <= LEVEL for m in known)

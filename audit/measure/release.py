@@ -12,7 +12,7 @@ from audit.core.evidence import Hits, Mentions, to_json
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.secret import Secret
-from audit.findings import Case
+from audit.findings import Case, bets
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, silence_over
@@ -165,7 +165,9 @@ def hold_sessions(bench: Bench, one: Audited) -> Held:
     """
     utility, sessions, blocks = _measured_utility(bench, one)
     sessions = [*([one.written] if one.written else []), *sessions]
-    attacked = _in_lots(bench, one) if bench.run.plan.lots > 1 else _at_once(bench, one)
+    # references cost no requests, and show sight by the tests of all people
+    in_lots = one.external and bench.run.plan.lots > 1
+    attacked = _in_lots(bench, one) if in_lots else _at_once(bench, one)
     sessions += [SessionResult.model_validate(stored["session"]) for stored in attacked.values()]
     return utility, sessions, attacked, blocks
 
@@ -184,7 +186,7 @@ def _in_lots(bench: Bench, one: Audited) -> dict[Chosen, dict[str, Any]]:
             look = partial(_attack_lot, bench, one, chosen, lot, held.get(chosen))
             held[chosen] = _held(bench, one, chosen, look, ["lot", lot + 1, count])
         attacked = [_attacked(run, one, *pair) for pair in held.items()]
-        if lot + 1 < count and lots.decided(of_release(attacked, run.family)):
+        if lot + 1 < count and bets.decided(of_release(attacked, run.family)):
             break
     return held
 

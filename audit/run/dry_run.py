@@ -140,7 +140,8 @@ def query_lines(run: Run) -> list[str]:
     m = len(run.planted.coins.present)
     if plan.lots > 1:
         lines.append(
-            f"  about {plan.lots} lots of people in turn, and none once bets on coins show a leak"
+            f"  of {plan.lots} lots of people in turn, until bets on coins show a leak; only where "
+            "none does all people are tested, for a leak and a claim, at half the level"
         )
     tests = count(run.family.claims, "test")
     if not run.family.claims:

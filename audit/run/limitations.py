@@ -146,8 +146,9 @@ def _stopped(release: ReleaseResult, lots: int) -> list[str]:
     own = list(filter(bets.is_bet, release.findings))
     return [
         f"{release.defense}: a leak was decided after lot {bets.asked(own)} of {lots}, so all "
-        f"figures and intervals are of {max(bet.n for bet in own)} people, no ε is shown and no "
-        "claim of an ε is tested; ask about all people for these"
+        f"figures are of {max(bet.n for bet in own)} people, whose number followed from their "
+        "coins: they overstate the leak, and intervals are those of a fixed number; no ε is shown "
+        "and no claim of an ε is tested; ask about all people for these"
     ]
 
 

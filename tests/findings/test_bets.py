@@ -18,6 +18,7 @@ from audit.findings.shows import Shows, shown
 from audit.findings.verdict import judge
 from audit.results.joined import LEVEL, leaked_overall
 from audit.results.measurement import Measurement
+from audit.results.schema import GuaranteeResult
 from audit.scores.given import Sides
 from audit.scores.judged import KIND, Model
 
@@ -66,22 +67,54 @@ def test_stopped_audit_tests_by_bets_alone() -> None:
     assert bets.asked([bet]) == 3 and bets.stopped(made, LOTS)
     assert bet.value is not None and bet.value > 40
     assert bet.adjusted_p == pytest.approx(2 / bet.value, rel=1e-5)
+    assert bet.look_p == bet.p_value == pytest.approx(1 / bet.value, rel=1e-5)  # grey by itself
     others = [m for m in made if not bets.is_bet(m)]
     assert others and all(m.p_value is None and m.adjusted_p is None for m in others)
     assert all(m.epsilon_lower is None and m.claim_test is None for m in others)
 
 
+def shown_all(made: list[Measurement]) -> Shows:
+    """Contact and sight of all measures."""
+    sight = {(m.attack, m.metric): shown("seen", 99) for m in made}
+    return Shows({KIND: shown("there", 99)}, sight)
+
+
+def overall(made: list[Measurement]) -> Leaked:
+    case = Model(Sides(np.zeros(50), np.ones(50)), CLAIM, 1e-5, 0).case
+    return leaked_overall(judge(made, CLAIM, shown_all(made), family_of(case)))
+
+
 def test_stopped_audit_says_no_silence_whatever_was_shown() -> None:
     """Contact and sight of all measures change nothing: no test of all people was made."""
-    made = measured(np.random.default_rng(5).normal(size=PEOPLE), lots=9)
-    sight = {(m.attack, m.metric): shown("seen", 99) for m in made}
-    shows = Shows({KIND: shown("there", 99)}, sight)
+    made = measured(leaking(3.0), lots=9)
     case = Model(Sides(np.zeros(50), np.ones(50)), CLAIM, 1e-5, 0).case
-    judged = judge(made, CLAIM, shows, family_of(case))
-    assert {f.leaked for f in judged} <= {Leaked.INCONCLUSIVE, Leaked.NOT_MEASURED}
-    assert leaked_overall(judged) == Leaked.INCONCLUSIVE
-    whole = judge(measured(leaking(0.0), LOTS), CLAIM, shows, family_of(case))
-    assert Leaked.NONE_FOUND in {f.leaked for f in whole}  # it can be said of all people
+    judged = judge(made, CLAIM, shown_all(made), family_of(case))
+    others = {f.leaked for f in judged if not bets.is_bet(f)}
+    assert others <= {Leaked.INCONCLUSIVE, Leaked.NOT_MEASURED}
+    assert leaked_overall(judged) == Leaked.LEAK
+    assert overall(measured(leaking(0.0))) == Leaked.NONE_FOUND  # it can be said of all people
+
+
+def test_last_lot_without_scores_is_not_a_stop() -> None:
+    """A server may refuse all of them: nothing was decided, so the others are tested."""
+    made = measured(leaking(0.0), lots=9)
+    assert bets.asked([of_bets(made)]) == 9 and not bets.stopped(made, LOTS)
+    assert any(m.p_value is not None for m in made if not bets.is_bet(m))
+    assert {m.untested for m in made} == {""}
+
+
+def test_owner_of_several_secrets_is_bet_on_once() -> None:
+    """Evidence on all kinds at once has several scores of one coin."""
+    model = Model(Sides(leaking(1.0)[:50], leaking(1.0)[50:]), CLAIM, 1e-5, 0)
+    alone = replace(model.case, lots=LOTS)
+    more = tuple(
+        replace(secret, kind="code", value=f"c {secret.value}") for secret in alone.secrets
+    )
+    both = replace(alone, secrets=(*alone.secrets, *more))
+    one = bets.measurement(model.evidence, alone)
+    values = np.tile(model.evidence.values, 2)
+    two = bets.measurement(replace(model.evidence, kind=None, values=values), both)
+    assert (two.value, two.n, two.sizes) == (one.value, PEOPLE, one.sizes)
 
 
 def test_whole_audit_tests_all_people_at_half_the_level() -> None:
@@ -149,3 +182,16 @@ def test_whole_path_calls_a_leak_by_chance_in_one_audit_of_twenty() -> None:
         p = min(m.adjusted_p for m in whole if m.adjusted_p is not None)
         found += p <= LEVEL or any((bet.adjusted_p or 1.0) <= LEVEL for bet in looks)
     assert found <= LEVEL * runs + 2.33 * (LEVEL * (1 - LEVEL) * runs) ** 0.5
+
+
+def test_score_that_nobody_has_yet_counts_with_its_stake() -> None:
+    """Else it would join late with 1, and lift the mean of scores that have lost."""
+    (bet,) = filter(bets.is_bet, measured(leaking(3.0), lots=3))
+    assert bet.value is not None
+    ((_, p),) = bets.adjusted([bet], planned=3).items()
+    assert p == pytest.approx(3 / (bet.value + 2))
+    family = replace(
+        family_of(Model(Sides(np.zeros(50), np.ones(50)), CLAIM, 1e-5, 0).case), bets=3
+    )
+    (done,) = adjusted([bet], {}, HALF, GuaranteeResult.of(CLAIM), family, 0)
+    assert done.adjusted_p == pytest.approx(2 * p, rel=1e-5)

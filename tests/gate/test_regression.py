@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 
 from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.terms import Leaked
+from audit.findings import bets
 from audit.gate import baseline, verdict
+from audit.gate.measure_changes import pairs
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
 from audit.results.schema import FindingResult, ReleaseResult, Results
+from audit.results.words import WEALTH
+from audit.statistics.interval import IntervalKind
 from tests.gate import make
 from tests.gate.make import LOST
 
@@ -275,3 +280,43 @@ def test_pattern_without_a_metric_fails(pattern: str) -> None:
     outcome = held(OF_A, OF_A, metrics=("extraction.hit_rate", pattern))
     found = check(outcome, f"regression/{pattern}")
     assert found.state == FAIL and "extraction.hit_rate" in found.sentence
+
+
+def in_lots(auc: float, wealth: float | None) -> Results:
+    """Results of an audit in ten lots, by a measure and by bets: stopped if these won."""
+    asked = 3 if wealth else 10
+    sizes = (10,) * asked + (0,) * (10 - asked)
+    seen = {"value": auc, "ci": (auc - 0.01, auc + 0.01), "n": 10 * asked, "k": None}
+    stopped = {"p_value": None, "adjusted_p": None, "untested": bets.STOPPED} if wealth else {}
+    other = make.rate(0, metric="record_loss_auc", unit="AUC", leaked="inconclusive")
+    p = 2 / (wealth or 2.0)
+    own: dict[str, Any] = {
+        "unit": WEALTH,
+        "leaked": "leak" if wealth else "inconclusive",
+        "adjusted_p": p,
+    }
+    won = make.rate(0, metric="record_loss_bets", p_value=p / 2, **own)
+    kept = {"value": wealth or 1.0, "ci": None, "sizes": sizes, "n": 10 * asked, "k": None}
+    none = {"kind": IntervalKind.NONE, "method": "one value"}
+    found = other.model_copy(update={**seen, **stopped}), won.model_copy(update={**kept, **none})
+    results = run(*found)
+    return results.model_copy(update={"plan": {**results.plan, "lots": 10}})
+
+
+def test_stopped_audit_is_not_compared_and_is_no_baseline() -> None:
+    """People whose number followed from their coins overstate a leak: that is no increase."""
+    after = held(in_lots(0.6, None), in_lots(0.9, 120.0))
+    found = states(after)
+    assert found["regression/a/extraction.record_loss_auc"] == OPEN
+    assert not any(name.startswith("regression") and "bets" in name for name in found)
+    assert found["leak/a/extraction.record_loss_bets"] == FAIL and after.state == FAIL
+    with pytest.raises(UsageError, match="a baseline needs all of them"):
+        baseline.make(in_lots(0.9, 120.0), "first", make.TODAY)
+    told = held(in_lots(0.6, None), in_lots(0.9, None))
+    assert states(told)["regression/a/extraction.record_loss_auc"] == FAIL  # of all people
+
+
+def test_stopped_audits_are_not_told_apart() -> None:
+    before, after = in_lots(0.6, None), in_lots(0.9, 120.0)
+    (both,) = zip(before.releases, after.releases, strict=True)
+    assert {pair.p for pair in pairs([("a", *both)], alike=True)} == {None}

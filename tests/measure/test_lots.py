@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import pytest
 
 from audit.core.evidence import Scores
 from audit.core.guarantee import no_guarantee
@@ -12,10 +16,12 @@ from audit.findings import bets
 from audit.findings.adjusted import adjusted
 from audit.findings.case import Case
 from audit.findings.rejections import Family
-from audit.measure import lots
+from audit.measure import lots, release
 from audit.results.schema import GuaranteeResult
 
 CLAIM = no_guarantee("tests")
+NONE: dict[str, Any] = {"budget": None, "remaining": None, "stopped_at": None, "epsilon_spent": []}
+NO_SESSION = {"session": {"purpose": "a", "queries": 0, "answered": 0, **NONE}}
 DEALT = [1, 0, 2, 0, 1]
 
 
@@ -49,4 +55,16 @@ def test_a_leak_to_insiders_alone_decides_nothing() -> None:
         guarantee = GuaranteeResult.of(CLAIM)
         done = adjusted(made, {}, case.heads, guarantee, Family(2, 2, 0, 2, 10), 0)
         assert done[0].adjusted_p is not None and done[0].adjusted_p < 1e-4
-        assert lots.decided(done) is (access == Access.SCORE)
+        assert bets.decided(done) is (access == Access.SCORE)
+
+
+def test_references_are_asked_about_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stopped would have no tests of all people, and show no sight by them."""
+    monkeypatch.setattr(release, "_measured_utility", lambda bench, one: ({}, [], []))
+    for name in ("_in_lots", "_at_once"):
+        monkeypatch.setattr(release, name, lambda bench, one, name=name: {name: NO_SESSION})
+    bench: Any = SimpleNamespace(run=SimpleNamespace(plan=SimpleNamespace(lots=10)))
+    for external, asked in ((True, "_in_lots"), (False, "_at_once")):
+        one: Any = SimpleNamespace(external=external, written=None)
+        held: Any = release.hold_sessions(bench, one)[2]
+        assert list(held) == [asked]

@@ -32,4 +32,4 @@ def test_family_adds_up_attacks_without_scores_beside_unknown_base(
     run = Run(plan, planted, rest, rest, rest, {}, (), {})  # type: ignore[arg-type]
     claims = 2 * scores + 1 + 2
     tossed = 3 * 2 * scores + 2 * 2  # a rank test, a top and guesses each; two low ends each
-    assert run.family == Family(tossed + 1 + 2 * 2, claims, tossed)
+    assert run.family == Family(tossed + 1 + 2 * 2, claims, tossed, bets=2 * scores)

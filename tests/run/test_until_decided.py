@@ -125,7 +125,9 @@ def test_strong_leak_stops_early_and_is_verified(
         *("inconclusive", "not measured")
     }
     assert not any(f["epsilon_lower"] for f in release["findings"])
-    assert any("a leak was decided after lot" in line for line in document["warnings"])
+    (warning,) = (w for w in document["warnings"] if "a leak was decided after lot" in w)
+    assert "they overstate the leak" in warning
+    assert "1 became 123" in (tmp_path / "o" / "report.html").read_text("utf-8")
     assert "record loss bets turned 1 into" in document["headline"][0]
     assert "--until decided" in document["reproduce"]
     assert verify(tmp_path / "o").differences == ()
@@ -185,9 +187,9 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path, monkeypatch: pytest.M
             audited.run("o", **{"until": "decided", **settings})
     with pytest.raises(UsageError, match="audited by as_is"):
         api.run(defense="none", attack="membership", until="decided", output=tmp_path / "o")
-    monkeypatch.setattr("tests.run.test_until_decided.PEOPLE", 8)
+    monkeypatch.setattr("tests.run.test_until_decided.PEOPLE", 19)
     (tmp_path / "few").mkdir()
     few = served(tmp_path / "few", monkeypatch, leaks=True)
-    with pytest.raises(UsageError, match="10 lots, and 8 have coins; plant 20"):
+    with pytest.raises(UsageError, match="10 lots, and 19 have coins; plant 20"):
         few.run("o", until="decided")
     assert audited.server.asked == []
