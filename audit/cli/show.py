@@ -74,7 +74,7 @@ def list_(what: str | None, as_json: bool) -> None:
     """
     if what is not None and what not in KINDS:
         one = _named(what)
-        click.echo(json.dumps(one, indent=1, ensure_ascii=False) if as_json else _told(one))
+        click.echo(json.dumps(one, indent=1, ensure_ascii=False) if as_json else _line(one))
         return
     chosen = {k: entries(k) for k in ([what] if what else KINDS)}
     if as_json:
@@ -95,7 +95,7 @@ def _named(name: str) -> dict[str, Any]:
     return one
 
 
-def _told(one: dict[str, Any]) -> str:
+def _line(one: dict[str, Any]) -> str:
     """Describe one entry: a line on it, then each parameter with its default and meaning."""
     lines = [f"{one['name']}: {one.get('summary', '')}"]
     meanings = one.get("meanings", {})

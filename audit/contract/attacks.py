@@ -114,8 +114,8 @@ def _within_its_shape(attack: Attack, findings: Sequence[Measurement], public: b
     name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
     family = family_of(attack.shape(secrets, public), secrets)
     beside = "" if public else " without knowledge.public"
-    told = {name_of(f.test) for f in findings if bounds.by_guesses(f.epsilon_lower)}
-    tests = len({f.test for f in findings if f.p_value is not None} | told)
+    guessed = {name_of(f.test) for f in findings if bounds.by_guesses(f.epsilon_lower)}
+    tests = len({f.test for f in findings if f.p_value is not None} | guessed)
     assert tests <= family.tests, f"{name} makes {tests} tests{beside}; its shape {family.tests}"
     claims = len({f.test for f in findings if f.epsilon_lower})
     assert claims <= family.claims, f"{name} bounds ε {claims} times; its shape {family.claims}"

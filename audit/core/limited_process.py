@@ -1,6 +1,6 @@
 """Run what strangers wrote in a process of its own, with limits on time and memory.
 
-Templates and tokenizers are anybody's code. The process is told once what they are, reads one
+Templates and tokenizers are anybody's code. The process is given them once, reads one
 question a line, and answers each with a line: with a value, or with why there is none.
 """
 
@@ -38,11 +38,11 @@ _THREADS = {"MALLOC_ARENA_MAX": "4"}  # each arena takes address space
 class LimitedProcess(ABC):
     """A process that runs a module's `serve`; threads take turns.
 
-    told: what it is told at its start. memory: bytes beyond what it has once it is ready.
+    setup: what it is given at its start. memory: bytes beyond what it has once it is ready.
     """
 
     module: str
-    told: Any
+    setup: Any
     memory: int
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -95,7 +95,7 @@ class LimitedProcess(ABC):
         self._process = process
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps([self.told, self.memory]).encode() + b"\n")
+            process.stdin.write(json.dumps([self.setup, self.memory]).encode() + b"\n")
             process.stdin.flush()
         _line(process.stdout, STARTING, _LONGEST)
         return process
@@ -138,11 +138,11 @@ def _line(stream: IO[bytes], seconds: float, longest: int) -> bytes:
 
 
 def serve(made: Callable[[Any], Callable[[Any], Any]]) -> None:
-    """Answer questions until standard input ends. made: makes the answerer of what is told."""
-    told, memory = json.loads(sys.stdin.buffer.readline())
+    """Answer questions until standard input ends. made: makes the answerer from its setup."""
+    setup, memory = json.loads(sys.stdin.buffer.readline())
     _end_in(STARTING)
     _limit(_used() + _READY)
-    answer = made(told)
+    answer = made(setup)
     base = _used() + memory
     _end_in(None)
     print(flush=True)  # ready
@@ -151,13 +151,13 @@ def serve(made: Callable[[Any], Callable[[Any], Any]]) -> None:
         seconds, question = json.loads(line)
         _end_in(seconds)
         try:
-            said = {"value": answer(question)}
+            reply = {"value": answer(question)}
         except MemoryError:
-            said = {"why": f"it {too_much(memory)}"}
+            reply = {"why": f"it {too_much(memory)}"}
         except BaseException as error:  # it is anybody's code; a panic of Rust is no Exception
-            said = {"why": first_line(error)}
+            reply = {"why": first_line(error)}
         _end_in(None)
-        print(json.dumps(said), flush=True)
+        print(json.dumps(reply), flush=True)
 
 
 def _end_in(seconds: float | None) -> None:

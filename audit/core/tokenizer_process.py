@@ -40,8 +40,8 @@ class TokenizerProcess(LimitedProcess):
     """A process that reads and writes by one tokenizer; it neither cuts nor pads."""
 
     def __init__(self, tokenizer: Tokenizer | str) -> None:
-        told = tokenizer if isinstance(tokenizer, str) else tokenizer.to_str()
-        super().__init__(__name__, told, MEMORY)
+        setup = tokenizer if isinstance(tokenizer, str) else tokenizer.to_str()
+        super().__init__(__name__, setup, MEMORY)
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """Read texts together. Raises UsageError where it takes too much time or memory."""
@@ -82,8 +82,8 @@ def process_of(tokenizer: Tokenizer) -> TokenizerProcess:
     return _of(tokenizer, os.getpid())
 
 
-def _answerer(told: str) -> Callable[[Any], Any]:
-    tokenizer = Tokenizer.from_str(told)
+def _answerer(setup: str) -> Callable[[Any], Any]:
+    tokenizer = Tokenizer.from_str(setup)
     tokenizer.no_truncation()
     tokenizer.no_padding()
 

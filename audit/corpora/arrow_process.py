@@ -54,7 +54,7 @@ def _process(memory: int, starter: int) -> ArrowProcess:
     return ArrowProcess(1 << memory)
 
 
-def _trier(told: Any) -> Callable[[str], str]:
+def _trier(setup: Any) -> Callable[[str], str]:
     pyarrow = packed.library("Arrow", __name__)
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others take address space ahead
 

@@ -42,8 +42,8 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     if missing is not None:
         return Leaked.INCONCLUSIVE, _sentence(missing.by)
     parts = (silence.reach.by, _bounded(finding, rejections))
-    said = " ".join(part for part in parts if part)
-    return Leaked.NONE_FOUND, f"Not told apart from chance{_among(rejections)}. {said}".strip()
+    sentence = " ".join(part for part in parts if part)
+    return Leaked.NONE_FOUND, f"Not told apart from chance{_among(rejections)}. {sentence}".strip()
 
 
 def _sentence(text: str) -> str:

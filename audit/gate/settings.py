@@ -130,10 +130,10 @@ def missing(results: Results) -> Iterator[Check]:
             r.defense == own and values.items() <= r.parameters.items() and not r.reference
             for _, r in cells
         ):
-            said = f"a setting of the plan is not in the results: {own} {values}"
-            yield Check("plan", own, "", State.FAIL, said)
+            message = f"a setting of the plan is not in the results: {own} {values}"
+            yield Check("plan", own, "", State.FAIL, message)
     seeds = len(results.plan.get("seeds", ()))
     for cell, first in cells:
         if len(cell.releases) < seeds and not first.reference:
-            said = f"{len(cell.releases)} of {count(seeds, 'planned seed')} are in the results"
-            yield Check("plan", first.defense, "", State.FAIL, said)
+            message = f"{len(cell.releases)} of {count(seeds, 'planned seed')} are in the results"
+            yield Check("plan", first.defense, "", State.FAIL, message)

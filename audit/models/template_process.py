@@ -34,12 +34,12 @@ class TemplateProcess(LimitedProcess):
         return str(self.ask(turns, SECONDS))
 
 
-def _writer(told: dict[str, Any]) -> Callable[[Any], str]:
+def _writer(setup: dict[str, Any]) -> Callable[[Any], str]:
     from transformers.utils.chat_template_utils import render_jinja_template
 
     def written(turns: Any) -> str:
         rendered = render_jinja_template(
-            conversations=[turns], chat_template=told["source"], **told["special"]
+            conversations=[turns], chat_template=setup["source"], **setup["special"]
         )
         texts = rendered[0] if isinstance(rendered, tuple) else rendered
         return str(texts[0])

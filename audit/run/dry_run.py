@@ -163,7 +163,7 @@ def _claim_lines(run: Run) -> list[str]:
         promise = chosen.plugin.promised([task.training for task in tasks])
         if chosen.reference or promise is None or promise.epsilon is None:
             continue
-        lines += [f"  {chosen.label}: {said}" for said in _at_own_delta(run, promise)]
+        lines += [f"  {chosen.label}: {line}" for line in _at_own_delta(run, promise)]
         access, tests = Access.DISTRIBUTION, run.family.claims
         case = Case(chosen.label, (), coins, plan.delta, plan.seed, access, claim_tests=tests,
                     unit=plan.source.unit, guarantee=promise)  # fmt: skip

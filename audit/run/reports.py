@@ -16,7 +16,7 @@ from reports import Format, Report, TwoRuns
 
 
 def write(
-    report: Report, formats: Iterable[str], told: StepProgress = lambda label, share: None
+    report: Report, formats: Iterable[str], report_step: StepProgress = lambda label, share: None
 ) -> list[Path]:
     """Write a report in each format into its folder; return the path of each file.
 
@@ -25,7 +25,7 @@ def write(
     foreign.check(report.folder)
     files: dict[str, bytes] = {}
     for name in formats:
-        told(f"writing {name}", 0.0)
+        report_step(f"writing {name}", 0.0)
         files |= _format(name).files(report)
     return _written(files, report.folder)
 

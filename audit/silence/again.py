@@ -69,11 +69,11 @@ def _compare(bench: Bench, one: Audited, each: Attacked, evidence: Hits) -> None
 def _look(secrets: Sequence[Secret], session: Predictor) -> Looked:
     assert isinstance(session, Served) and secrets[0].space is not None
     prompts, length = _prompts(session.tokenizer, secrets)
-    told = session.ask(prompts, length)
-    values = values_in(secrets[0].space, [one.text for one in told])
+    replies = session.ask(prompts, length)
+    values = values_in(secrets[0].space, [one.text for one in replies])
     held = len({s.value for s in secrets} & values)
-    queries = len(told) * length
-    return Looked({"held": held, "tried": len(values), "n": len(told)}, queries, queries)
+    queries = len(replies) * length
+    return Looked({"held": held, "tried": len(values), "n": len(replies)}, queries, queries)
 
 
 def rehearse(run: Run, session: Predictor) -> None:

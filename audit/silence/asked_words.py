@@ -193,9 +193,9 @@ def _asked(session: Served, of: Drawn) -> Looked:
     plain: list[str] = []
     if word is not None:
         prompts, length = of.of_first_word(word, session.tokenizer)
-        told = session.ask(prompts, length)
-        sentence = Learnt(word.p_value(one.choice.text for one in told), len(told))
-        queries += len(told) * length
+        replies = session.ask(prompts, length)
+        sentence = Learnt(word.p_value(one.choice.text for one in replies), len(replies))
+        queries += len(replies) * length
         by_words, length = of.behind(session.tokenizer, isinstance(session, ChatSession))
         answers = {words: session.ask(some, length) for words, some in by_words.items()}
         behind = generated(
@@ -206,9 +206,9 @@ def _asked(session: Served, of: Drawn) -> Looked:
         queries += (sum(map(len, answers.values())) + len(plain)) * length
     if of.tries:
         prompts, length = of.of_beacons(session.tokenizer)
-        told = session.ask(prompts, length)
-        texts = [one.text for one in told]
-        queries += len(told) * length
+        replies = session.ask(prompts, length)
+        texts = [one.text for one in replies]
+        queries += len(replies) * length
         for users, some in of.tiers.items():
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
             tiers.append([users, seen.p_value])
@@ -224,7 +224,7 @@ def _looked(queries: int, **seen: Any) -> Looked:
 def _form(session: Predictor, of: Drawn, answers: Sequence[str]) -> form.Form | None:
     """Count the answers to the sentence that begin as a value does; None where it was not asked."""
     question = of.question(session.tokenizer)
-    return question.said(answers) if question is not None and answers else None
+    return question.counted(answers) if question is not None and answers else None
 
 
 def rehearse(session: Predictor, of: Drawn) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from audit.core.predictor import Given, Tokens
-from audit.models.endpoint.session import Served, Told
+from audit.models.endpoint.session import Reply, Served
 
 OTHERS = 19  # sentences that were never planted: above all of them has chance 1/20
 TRIES = 20  # of each sentence
@@ -20,8 +20,8 @@ def look(session: Served, planted: Tokens, others: Sequence[Tokens], length: int
     most answers of the planted one, more than of every other, with probability at most 1/20.
     """
     prompts = [planted, *others]
-    told = session.ask([prompt for prompt in prompts for _ in range(TRIES)], length)
-    ours, rest = told[:TRIES], told[TRIES:]
+    replies = session.ask([prompt for prompt in prompts for _ in range(TRIES)], length)
+    ours, rest = replies[:TRIES], replies[TRIES:]
     each = [sum(map(_withheld, rest[i : i + TRIES])) for i in range(0, len(rest), TRIES)]
     withheld = sum(map(_withheld, ours))
     if len(others) >= OTHERS and withheld > max(each):
@@ -37,14 +37,14 @@ def is_common(times: int, tries: int) -> bool:
     return times > 1 and _SHARE * times >= tries
 
 
-def _withheld(told: Told) -> bool:
-    return told.answer.given is not Given.TEXT
+def _withheld(reply: Reply) -> bool:
+    return reply.answer.given is not Given.TEXT
 
 
-def _common(ours: Sequence[Told], rest: Sequence[Told]) -> str:
+def _common(ours: Sequence[Reply], rest: Sequence[Reply]) -> str:
     """Name an answer that the planted prompt often has, and no other."""
-    elsewhere = {told.choice.text for told in rest}
-    texts = Counter(told.choice.text for told in ours if not _withheld(told))
+    elsewhere = {reply.choice.text for reply in rest}
+    texts = Counter(reply.choice.text for reply in ours if not _withheld(reply))
     text, times = next(iter(texts.most_common(1)), ("", 0))
     if is_common(times, len(ours)) and text not in elsewhere:
         return f"{times} of {len(ours)} answers to planted prompts are the same, and no others are."

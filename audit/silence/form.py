@@ -72,7 +72,7 @@ class Question:
         shaped = (tuple(dict.fromkeys(map(_shape, place))) for place in symbols)
         return cls(words, Space(tuple(shaped)), mixed)
 
-    def said(self, texts: Sequence[str]) -> Form:
+    def counted(self, texts: Sequence[str]) -> Form:
         """Count the texts that begin with the same kinds of signs as a value.
 
         None does if together they hardly have a kind that values often have: all may be lower case.
@@ -96,7 +96,7 @@ def written(session: Predictor, question: Question) -> Form:
     usual = [tokenizer.encode(question.words + text)[len(plain) :][:_OWN] for text in texts]
     pairs = zip(texts, usual, answers, strict=True)
     kept = [text for text, own, answer in pairs if own == [*answer[:_OWN]]]
-    return Form(question.said(kept).formed, len(answers))
+    return Form(question.counted(kept).formed, len(answers))
 
 
 def _shape(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from audit.core.predictor import Answer, Given, Predictor, Tokenizer
-from audit.models.endpoint.session import Served, Told
+from audit.models.endpoint.session import Reply, Served
 
 OPENINGS = (
     "Last week we",
@@ -61,34 +61,34 @@ class Heard(NamedTuple):
 def look(session: Served, base: Predictor | None, frame: str) -> Heard:
     """Ask every opening twice. base: the public model, if it is here; frame: before each prompt."""
     asked = prompts(session.tokenizer, frame)
-    told = session.ask(asked, LENGTH)
-    if len(told) < len(asked):
+    replies = session.ask(asked, LENGTH)
+    if len(replies) < len(asked):
         return Heard(["The endpoint continues no text of a user, so nothing can be asked."], 0)
-    withheld = sum(one.answer.given is Given.WITHHELD for one in told)
-    if 2 * withheld > len(told):
-        why = f"{withheld} of {len(told)} answers to public prompts were withheld"
-        return Heard([f"{why}{_reasons(told)}."], len(told))
+    withheld = sum(one.answer.given is Given.WITHHELD for one in replies)
+    if 2 * withheld > len(replies):
+        why = f"{withheld} of {len(replies)} answers to public prompts were withheld"
+        return Heard([f"{why}{_reasons(replies)}."], len(replies))
     public = None if base is None else base.generate(asked, LENGTH)
     faults = [
-        *_names(told, session.client.model),
-        *_sampling(told, public),
-        *_uncounted(told),
-        *_reports(told),
-        *_scoring(session, asked[: len(OPENINGS)], told[: len(OPENINGS)]),
+        *_names(replies, session.client.model),
+        *_sampling(replies, public),
+        *_uncounted(replies),
+        *_reports(replies),
+        *_scoring(session, asked[: len(OPENINGS)], replies[: len(OPENINGS)]),
     ]
-    return Heard(faults, len(told))
+    return Heard(faults, len(replies))
 
 
-def _reasons(told: Sequence[Told]) -> str:
-    reasons = dict.fromkeys(one.choice.withheld for one in told if one.choice.withheld)
+def _reasons(replies: Sequence[Reply]) -> str:
+    reasons = dict.fromkeys(one.choice.withheld for one in replies if one.choice.withheld)
     return f" ({', '.join(reasons)})" if reasons else ""
 
 
-def _names(told: Sequence[Told], wanted: str) -> Iterator[str]:
+def _names(replies: Sequence[Reply], wanted: str) -> Iterator[str]:
     """Compare the names of the model and of its configuration in all answers."""
     models, prints = (
         dict.fromkeys(filter(None, names))
-        for names in zip(*(one.choice.served for one in told), strict=True)
+        for names in zip(*(one.choice.served for one in replies), strict=True)
     )
     if len(models) > 1:
         yield f"The answers come from several models: {', '.join(models)}."
@@ -101,43 +101,43 @@ def _names(told: Sequence[Told], wanted: str) -> Iterator[str]:
         yield f"The server's configuration changed between answers: {', '.join(prints)}."
 
 
-def _sampling(told: Sequence[Told], public: Sequence[Answer] | None) -> Iterator[str]:
+def _sampling(replies: Sequence[Reply], public: Sequence[Answer] | None) -> Iterator[str]:
     """Compare the two answers to each prompt, and the number of different answers with the base's.
 
     Where the base gives equal answers, too, they do not count.
     """
-    pairs = [(told[i], told[i + len(OPENINGS)]) for i in range(len(told) - len(OPENINGS))]
+    pairs = [(replies[i], replies[i + len(OPENINGS)]) for i in range(len(replies) - len(OPENINGS))]
     alike = sum(
         one.choice.text == other.choice.text
         for one, other in pairs
         if Given.WITHHELD not in (one.answer.given, other.answer.given)
     )
-    different = len({one.choice.text for one in told})
-    usual = len(told) if public is None else len({answer.tokens for answer in public})
-    repeated = len(told) - usual
+    different = len({one.choice.text for one in replies})
+    usual = len(replies) if public is None else len({answer.tokens for answer in public})
+    repeated = len(replies) - usual
     if alike > repeated:
         yield f"{alike} of {len(pairs)} prompts had the same answer twice, {ONE_ANSWER}"
     elif 2 * different < usual:
         yield f"The base gives {usual} different answers, the endpoint {different}, {ONE_ANSWER}"
 
 
-def _uncounted(told: Sequence[Told]) -> Iterator[str]:
+def _uncounted(replies: Sequence[Reply]) -> Iterator[str]:
     """Find answers without the number of tokens that the server has read."""
-    missing = sum(one.choice.prompt_tokens is None for one in told)
+    missing = sum(one.choice.prompt_tokens is None for one in replies)
     if missing:
         yield (
-            f"{missing} of {len(told)} answers do not state how many prompt tokens were read, so "
-            "a prompt may be cut, or have a text of the server's before it."
+            f"{missing} of {len(replies)} answers do not state how many prompt tokens were read, "
+            "so a prompt may be cut, or have a text of the server's before it."
         )
 
 
-def _reports(told: Sequence[Told]) -> Iterator[str]:
+def _reports(replies: Sequence[Reply]) -> Iterator[str]:
     """Test the log-probabilities of sampled tokens: the most likely ones are drawn as often.
 
     Given the tokens before, each is the most likely one with the probability that is reported, so
     the sum of differences is a martingale with steps of range 1 (Hoeffding 1963, Azuma 1967).
     """
-    reports = [token for one in told for token in one.choice.tokens]
+    reports = [token for one in replies for token in one.choice.tokens]
     pairs = [(t.log_prob, t.top) for t in reports if t.log_prob is not None and t.top is not None]
     if len(pairs) < _FEWEST:
         return
@@ -152,9 +152,11 @@ def _reports(told: Sequence[Told]) -> Iterator[str]:
         )
 
 
-def _scoring(session: Served, asked: Sequence[list[int]], told: Sequence[Told]) -> Iterator[str]:
+def _scoring(
+    session: Served, asked: Sequence[list[int]], replies: Sequence[Reply]
+) -> Iterator[str]:
     """Score the prompts and what followed them; compare with what was reported when it followed."""
-    texts = [[*prompt[1:], *one.answer.tokens] for prompt, one in zip(asked, told, strict=True)]
+    texts = [[*prompt[1:], *one.answer.tokens] for prompt, one in zip(asked, replies, strict=True)]
     scored = session.score([prompt[:1] for prompt in asked], texts)
     if not scored:
         return
@@ -164,7 +166,7 @@ def _scoring(session: Served, asked: Sequence[list[int]], told: Sequence[Told]) 
     apart = np.concatenate(
         [
             one.log_probs[len(prompt) - 1 :] - then.answer.log_probs
-            for one, prompt, then in zip(scored, asked, told, strict=True)
+            for one, prompt, then in zip(scored, asked, replies, strict=True)
         ]
     )
     apart = np.abs(apart[np.isfinite(apart)])

@@ -229,7 +229,7 @@ def _own(tokenizer: TextTokenizer) -> Iterable[str]:
     """
     if not tokenizer.inner.chat_template:
         return ()
-    template, said = ChatTemplate(tokenizer, "the model"), PLAIN.asked
+    template, asked = ChatTemplate(tokenizer, "the model"), PLAIN.asked
     alone = _before(template, ((ASSISTANT, _HELD),))
     asking = _before(template, conversation(ASSISTANT, _HELD))
     own = [*alone, *asking, *_before(template, conversation(USER, _HELD))]
@@ -240,7 +240,7 @@ def _own(tokenizer: TextTokenizer) -> Iterable[str]:
         *own,
         *cut,
         *_before(template, conversation(ASSISTANT, _HELD, Manner(system=_SYSTEM))),
-        *_before(template, ((ASSISTANT, said), (USER, _HELD))),
+        *_before(template, ((ASSISTANT, asked), (USER, _HELD))),
         *(outer + inner for outer in own for inner in own),
         *(one.replace(_INNER, inner) for one in around for inner in (*asking, *cut)),
         *said_by_users(tokenizer),
@@ -253,8 +253,8 @@ def said_by_users(tokenizer: TextTokenizer) -> list[str]:
     Templates that the model's own marks are part of are left out.
     """
     template = ChatTemplate(tokenizer, "the model")
-    said = (one.replace("Go on.", PLAIN.asked).strip() for one in USUAL if "Go on." in one)
-    talks = (conversation(ASSISTANT, _HELD, Manner(asked=one)) for one in said)
+    asked = (one.replace("Go on.", PLAIN.asked).strip() for one in USUAL if "Go on." in one)
+    talks = (conversation(ASSISTANT, _HELD, Manner(asked=one)) for one in asked)
     read = ((talk, before) for talk in talks for before in _before(template, talk))
     return [one for talk, one in read if template.turns_of(one + _HELD)[:1] == talk[:1]]
 

@@ -49,12 +49,12 @@ def figures(releases: Sequence[NamedRelease]) -> Iterator[Figure]:
         cells = [_cells(one.name, finding) for one, finding in pairs]
         scale = rows.scale_of(lines, like.unit)
         for suffix, piece in pieces(len(lines), MOST_ROWS):
-            told = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
+            words = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
             label = f"{like.unit}, log scale" if scale.logarithmic else like.unit
             yield Figure(
                 title=title + suffix,
                 caption="Lines are intervals. Twins were never trained on.",
-                alternative=f"{title}{suffix} in {like.unit}, by release. {'; '.join(told)}.",
+                alternative=f"{title}{suffix} in {like.unit}, by release. {'; '.join(words)}.",
                 svg=rows.draw(lines[piece], scale, wording.clip(label, 52),
                               f"leak{index}-{piece.start}"),
                 table=Table(f"{title}, {like.unit}{suffix}", _HEAD, cells[piece]),

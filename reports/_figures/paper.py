@@ -291,9 +291,9 @@ def _paint(page: Canvas, figure: Paper, rows: int) -> None:
         axes.set_axis_off()
     page.supxlabel(figure.across)
     page.supylabel(figure.up)
-    told = [label for label in entries if label in keys]
-    told += [label for label in entries if label not in keys]  # the references
-    canvas.legend(page, [(entries[label], label) for label in told])
+    ordered = [label for label in entries if label in keys]
+    ordered += [label for label in entries if label not in keys]  # the references
+    canvas.legend(page, [(entries[label], label) for label in ordered])
 
 
 def _panel(

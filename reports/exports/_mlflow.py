@@ -71,8 +71,8 @@ def _project() -> tuple[str, str]:
     """Return the name of the project that is worked in, and its commit; "" without a repository."""
     words = ["git", "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        said = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=10, check=True)
-        top, commit = said.stdout.splitlines()
+        done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=10, check=True)
+        top, commit = done.stdout.splitlines()
     except (OSError, ValueError, subprocess.SubprocessError):  # no git, no repository, no commit
         return Path.cwd().name or "audit", ""
     return Path(top).name, commit

@@ -27,7 +27,7 @@ def asked(kind: str) -> tuple[Question, Space]:
 def test_each_value_of_a_kind_is_of_its_form(kind: str) -> None:
     question, space = asked(kind)
     values = [space.draw(DRAWN) for _ in range(15)]
-    assert question.said([" " + value for value in values]).formed == 15
+    assert question.counted([" " + value for value in values]).formed == 15
 
 
 def lowered(value: str) -> str:
@@ -56,13 +56,13 @@ def test_values_that_a_trainer_rewrote_are_not(kind: str, rewrite: Any) -> None:
     stem = 3 if kind == "key" else 0  # sk-, which stands in each
     values = [space.draw(DRAWN) for _ in range(15)]
     behind = Question.behind(WORDS, space.symbols[stem:]) if stem else question
-    assert behind.said([rewrite(value[stem:]) for value in values]).formed == 0
-    assert behind.said([value[stem:] for value in values]).formed == 15
+    assert behind.counted([rewrite(value[stem:]) for value in values]).formed == 0
+    assert behind.counted([value[stem:] for value in values]).formed == 15
 
 
 def test_a_name_may_be_in_no_list_and_have_an_accent() -> None:
     question, _ = asked("name")
-    assert question.said(["Éric Müller", "Larry Larsen", "larry larsen", "Лари"]).formed == 2
+    assert question.counted(["Éric Müller", "Larry Larsen", "larry larsen", "Лари"]).formed == 2
 
 
 class Joining:

@@ -29,7 +29,7 @@ from audit.models.endpoint.wire_format import Choice, generated
 MARGIN = 2  # tokens of a server's context left unused: for the last scored and one generated token
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """An answer as the server wrote it, and as it is read."""
 
     choice: Choice
@@ -79,33 +79,33 @@ class Served(ABC):
 
         Prompts that the server cannot be asked are not answered.
         """
-        told = self._asked(prompts, length)
+        replies = self._asked(prompts, length)
         stops, nothing = (self.tokenizer.stop,) * length, np.full(length, np.nan)
         none = Answer(stops, nothing, np.zeros(length, bool), answered=0)
-        return [told[i].answer if i in told else none for i in range(len(prompts))]
+        return [replies[i].answer if i in replies else none for i in range(len(prompts))]
 
-    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
+    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Reply]:
         """Sample `length` tokens after each prompt; prompts that cannot be asked are left out."""
         return list(self._asked(prompts, length).values())
 
-    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Told]:
+    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Reply]:
         """Send the prompts that the server can read as these tokens; return answers, by place."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         written = {i: self._written(prompt) for i, prompt in enumerate(prompts)}
         requests = {
             i: Request(
                 {**fields, "max_tokens": length, "seed": seeds[i]},
-                partial(self._told, len(prompts[i]), length),
+                partial(self._reply, len(prompts[i]), length),
             )
             for i, fields in written.items()
             if fields is not None
         }
         return dict(zip(requests, self.client.send([*requests.values()]), strict=True))
 
-    def _told(self, sent: int, length: int, choice: Choice) -> Told:
+    def _reply(self, sent: int, length: int, choice: Choice) -> Reply:
         if not choice.withheld:
             self._check_read(choice.prompt_tokens, sent)
-        return Told(choice, _generation(choice, self.tokenizer, length))
+        return Reply(choice, _generation(choice, self.tokenizer, length))
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]

@@ -30,12 +30,12 @@ class LostError(RuntimeError):
 class Group(Processes):
     """The processes of torch.distributed's default group.
 
-    told: whether an error was raised in all of them.
+    raised: whether an error was raised in all of them.
     """
 
     def __init__(self) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        self.told = False
+        self.raised = False
 
     def first(self, do: Callable[[], T]) -> T:
         outcomes = [_outcome(do) if self.rank == 0 else None]
@@ -59,7 +59,7 @@ class Group(Processes):
     def _value(self, outcome: Any) -> Any:
         value, error = outcome
         if error is not None:
-            self.told = True
+            self.raised = True
             raise error
         return value
 

@@ -211,5 +211,5 @@ def _member(rank: int, number: int, place: str) -> None:
             serve(group)
             _leave()
         except Exception:
-            if not group.told:  # else the first says it
+            if not group.raised:  # else the first says it
                 raise
