@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from audit.results.measurement import Strict
+from audit.results.part import Strict
 from audit.results.schema import FindingResult, ReleaseResult, Results
 from reports import Format, Report
 from reports._content.releases import seeds_of, setting_labels, settings

@@ -14,7 +14,8 @@ from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown
 from audit.findings.verdict import judge
 from audit.results.labels import ELSEWHERE
-from audit.results.measurement import FindingResult, Link, Measurement
+from audit.results.measurement import FindingResult, Measurement
+from audit.results.silence import Link
 
 _LEAKED = "The undefended model leaked by this measure"
 BY_CONTROL = f"{_LEAKED}."

@@ -11,9 +11,9 @@ from audit.findings.shows import STATED
 from audit.findings.verdict import leaks
 from audit.results.joined import leaked_overall
 from audit.results.labels import labels
-from audit.results.measurement import REMOVED
 from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
+from audit.results.silence import REMOVED
 from audit.results.words import WEALTH, at_least, at_most, number, percent
 
 

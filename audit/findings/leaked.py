@@ -6,7 +6,8 @@ from audit.core.terms import Leaked
 from audit.findings import exhibits
 from audit.findings.rejections import Rejections, test_of
 from audit.findings.shows import first_missing
-from audit.results.measurement import Measurement, Silence
+from audit.results.measurement import Measurement
+from audit.results.silence import Silence
 from audit.results.words import at_least
 
 

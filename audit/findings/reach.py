@@ -6,7 +6,8 @@ from audit.core.reach import Reach
 from audit.core.terms import Shown
 from audit.findings.case import Case
 from audit.results.joined import LEVEL
-from audit.results.measurement import Link, Measurement, Power
+from audit.results.measurement import Measurement, Power
+from audit.results.silence import Link
 from audit.results.words import percent, percent_at_most
 from audit.statistics import leak_power
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from audit.core.terms import Shown
 from audit.findings import reach
-from audit.results.measurement import FindingResult, Link, Measurement, Silence
+from audit.results.measurement import FindingResult, Measurement
+from audit.results.silence import Link, Silence
 
 STATED = "as stated by"  # in a contact that rests on what a user stated of the training
 NO_REFERENCES = (

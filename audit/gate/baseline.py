@@ -23,8 +23,9 @@ from audit.gate.identity import changes, key, plan_of, retrained
 from audit.gate.policy import has_text
 from audit.gate.strength import comparable, counted, exact, measured_in, shown, strength
 from audit.results.labels import labels
-from audit.results.measurement import Measurement, Strict
+from audit.results.measurement import Measurement
 from audit.results.numbers import FROM_FILE, Table, check_once, refuse, when_read
+from audit.results.part import Strict
 from audit.results.schema import GuaranteeResult, ReleaseResult, Results, first_error
 from audit.results.words import count
 

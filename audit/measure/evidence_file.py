@@ -23,8 +23,9 @@ from audit.findings.shows import Shows
 from audit.measure.attacked import Attacked
 from audit.measure.masked import masked, unmasked
 from audit.results.exact import pack, unpack
-from audit.results.measurement import Control, Link, Measurement
+from audit.results.measurement import Control, Measurement
 from audit.results.schema import SessionResult
+from audit.results.silence import Link
 
 NAME, FORM = "evidence.json", "audit evidence 4"
 _AGAIN = "when the plan is run again, which trains nothing that is there"

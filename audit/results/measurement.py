@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
-from audit.core.terms import Leaked, OnClaim, Shown
+from audit.core.terms import Leaked, OnClaim
 from audit.results.numbers import (
     Bounds,
     Coins,
@@ -29,22 +28,9 @@ from audit.results.numbers import (
     refuse,
     when_read,
 )
+from audit.results.part import Strict, words_of
+from audit.results.silence import Silence
 from audit.statistics.interval import Interval, IntervalKind
-
-
-def words_of(words: type[StrEnum]) -> WithJsonSchema:
-    """Return the JSON Schema of a fixed list of words, in place."""
-    return WithJsonSchema({"enum": [*map(str, words)], "type": "string"})
-
-
-class Strict(BaseModel):
-    """A part of results.json: frozen, and without unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    def changed(self, **fields: Any) -> Self:
-        """Copy it with other fields, whose numbers are rounded as all are."""
-        return type(self)(**{**dict(self), **fields})
 
 
 class Control(Strict):
@@ -218,44 +204,6 @@ class Example(Strict):
     generation: Count
     prompt: str
     planted: bool
-
-
-REMOVED = "removed before training"  # how such a contact begins
-
-
-class Link(Strict):
-    """One condition of "no leak found", and the evidence for it."""
-
-    state: Annotated[Shown, words_of(Shown)] = Field(description="whether it was shown")
-    by: str = Field(description="what shows it, or the reason why it was not shown")
-    n: Count = Field(description="number of observations behind it")
-
-    @property
-    def shown(self) -> bool:
-        """Return whether the condition was shown."""
-        return self.state == Shown.SHOWN
-
-    @property
-    def removed(self) -> bool:
-        """Return whether the planted text was removed before training, so nothing was measured."""
-        return self.state == Shown.NOT_SHOWN and self.by.lower().startswith(REMOVED)
-
-
-class Silence(Strict):
-    """The three conditions of "no leak found".
-
-    contact: the planted secrets reached the measured weights. sight: the measure detects memorised
-    text in this model. reach: a leak of the size that matters would have been called a leak.
-    """
-
-    contact: Link
-    sight: Link
-    reach: Link
-
-    @property
-    def links(self) -> tuple[Link, Link, Link]:
-        """The three conditions, in this order."""
-        return self.contact, self.sight, self.reach
 
 
 def measured(seen: Interval) -> dict[str, Any]:

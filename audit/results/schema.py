@@ -32,9 +32,6 @@ from audit.results.measurement import (
     FindingResult,
     Measurement,
     Power,
-    Silence,
-    Strict,
-    words_of,
 )
 from audit.results.numbers import (
     NONNEGATIVE,
@@ -57,6 +54,8 @@ from audit.results.numbers import (
     when_read,
     written,
 )
+from audit.results.part import Strict, words_of
+from audit.results.silence import Silence
 
 __all__ = [  # all that readers of results import from here
     "ChargeTest", "ClaimTest", "Control", "EpsilonLower", "Example", "Exposures", "FindingResult",

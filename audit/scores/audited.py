@@ -16,8 +16,9 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.headline import headline
 from audit.results import quoting
-from audit.results.measurement import EpsilonLower, Silence
+from audit.results.measurement import EpsilonLower
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
+from audit.results.silence import Silence
 from audit.run import reports
 from audit.scores import given, judged
 from audit.scores.given import Beacons, Sides

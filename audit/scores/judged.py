@@ -18,8 +18,9 @@ from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown, silence_over
 from audit.findings.verdict import claim_overall, judge
 from audit.results.joined import leaked_overall
-from audit.results.measurement import FindingResult, Link, Measurement
+from audit.results.measurement import FindingResult, Measurement
 from audit.results.schema import Cost, GuaranteeResult, ReleaseResult
+from audit.results.silence import Link
 from audit.scores.given import Beacons, Sides
 from audit.silence.accounts import LEVEL
 from audit.silence.beacons import rank, ranked

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from audit.findings.shows import STATED, not_shown, shown
 from audit.planting.coverage import Coverage
 from audit.planting.manifest import Manifest
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence.beacons import Sighting, smallest_seen
 from audit.silence.behind import Behind
 from audit.silence.form import Form

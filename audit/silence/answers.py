@@ -24,7 +24,7 @@ from audit.measure.releases import Audited
 from audit.measure.session import Look, Looked, Session
 from audit.models.endpoint.session import EndpointRelease, Served
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence import again, asked_words, filters, serving
 from audit.silence.accounts import Ways, account, link
 from audit.silence.asked_words import Drawn

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from audit.core.secret import Space
 from audit.findings.shows import not_shown, shown
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.results.words import count
 from audit.statistics.fisher import combined_p_value
 

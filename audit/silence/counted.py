@@ -21,7 +21,7 @@ from audit.measure.releases import Audited
 from audit.models.causal import CausalLM
 from audit.planting.coverage import continues
 from audit.prepare.run import Run
-from audit.results.measurement import REMOVED, Link
+from audit.results.silence import REMOVED, Link
 from audit.results.words import count
 from audit.train import counted
 from audit.train.counted import Counted, weights_digest

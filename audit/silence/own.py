@@ -19,7 +19,7 @@ from audit.plan.conversations import rendered
 from audit.plan.source import PlantedElsewhere
 from audit.planting.training_rows import of_file
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.results.words import count
 from audit.silence.counted import REACHED
 from audit.silence.spike import Key

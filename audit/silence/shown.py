@@ -13,7 +13,7 @@ from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence import again, answers, counted, own, sightings, spike, weights
 from audit.silence.spike import Key
 

@@ -42,7 +42,7 @@ from audit.plan.plan import Chosen
 from audit.planting.beacons import Beacon
 from audit.planting.coverage import lit
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence.beacons import OTHERS, Rank, Sighting, hit, link, rank, ranked, tries, values_in
 from audit.silence.drawn_words import ByTier, beacons_of
 from audit.silence.spike import LEVEL, Key

@@ -31,7 +31,7 @@ from audit.models import this_process
 from audit.models.causal import CausalLM
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence.memorise import memorise, trainable
 from audit.silence.reserve import Reserve, reserve_of
 from audit.statistics import top_test

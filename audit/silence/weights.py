@@ -23,7 +23,7 @@ from audit.planting.beacons import Beacon
 from audit.planting.manifest import Manifest
 from audit.planting.sentences import sentences
 from audit.prepare.run import Run
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence import form
 from audit.silence.accounts import Account, Learnt, Ways, account, link
 from audit.silence.beacons import OTHERS

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim, Shown
 from audit.results import badge, quoting, words
-from audit.results.measurement import Link
 from audit.results.schema import (
     FindingResult,
     GuaranteeResult,
     ReleaseResult,
     Results,
 )
+from audit.results.silence import Link
 from reports._content import legend, usefulness, verdicts, wording
 from reports._content.closing import closing
 from reports._content.releases import NamedRelease, by_attack, rank

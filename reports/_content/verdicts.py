@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.results import measurement
+from audit.results import silence
 from audit.results.badge import Badge
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import wording
 
 LEAK, INSIDERS = str(Leaked.LEAK), str(Leaked.INSIDERS)
-REMOVED = f"not measured, {measurement.REMOVED}"
+REMOVED = f"not measured, {silence.REMOVED}"
 REFUTED, NO_SEARCH = "claim refuted", "no search for leaks"
 ALARMS = (
     LEAK, INSIDERS, REFUTED,

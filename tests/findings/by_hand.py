@@ -17,7 +17,7 @@ from audit.findings.rejections import Family
 from audit.findings.shows import Shows, silence_over
 from audit.findings.verdict import claim_overall, judge
 from audit.results.joined import leaked_overall
-from audit.results.measurement import Link, Measurement, measured
+from audit.results.measurement import Measurement, measured
 from audit.results.schema import (
     ChargeTest,
     Control,
@@ -30,6 +30,7 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
+from audit.results.silence import Link
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import Interval
 

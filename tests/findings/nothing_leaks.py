@@ -22,8 +22,9 @@ from audit.findings.adjusted import adjusted
 from audit.findings.rejections import NONE, Family
 from audit.findings.shows import Shows
 from audit.findings.verdict import judge
-from audit.results.measurement import FindingResult, Link
+from audit.results.measurement import FindingResult
 from audit.results.schema import GuaranteeResult
+from audit.results.silence import Link
 from tests.findings.by_hand import promise
 
 ATTACKS: tuple[Attack, ...] = (Membership(), Exposure(), Extraction(), NameLeak(), NGram())

@@ -29,7 +29,7 @@ from audit.models.loading import describe, load_tokenizer
 from audit.plan.source import External, PlantedElsewhere
 from audit.planting.insertion import Canaries, plant_into
 from audit.planting.manifest import Manifest
-from audit.results.measurement import Link
+from audit.results.silence import Link
 from audit.silence.accounts import Learnt
 from audit.silence.shown import shows
 from defenses.training.stated_claim import UNKNOWN

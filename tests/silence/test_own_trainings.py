@@ -29,7 +29,7 @@ from audit.plan.resolve import resolve_on
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results.folder import RunFolder
-from audit.results.measurement import REMOVED, Link
+from audit.results.silence import REMOVED, Link
 from audit.silence.counted import NOTHING, contact, link, people_of, phases_of
 from audit.silence.shown import examined, shows
 from audit.train.task import Task

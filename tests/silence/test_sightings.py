@@ -19,8 +19,8 @@ from audit.core.terms import Leaked, Shown
 from audit.measure.rehearsal import Rehearsal
 from audit.planting.beacons import Beacon
 from audit.prepare.run import Run
-from audit.results.measurement import Silence
 from audit.results.schema import ReleaseResult
+from audit.results.silence import Silence
 from audit.silence import answers, sightings
 from audit.silence.again import TRIES
 from audit.silence.drawn_words import beacons_of

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from audit.core.terms import Leaked, OnClaim
-from audit.results.measurement import words_of
 from audit.results.numbers import Bounds, Confidence, Count, Number
+from audit.results.part import words_of
 
 
 class Answer(StrEnum):
