@@ -299,13 +299,14 @@ def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """
     from audit.planting import plant_corpus
 
-    return plant_corpus.plant(corpus, output, manifest, given, _base)
+    return plant_corpus.plant(corpus, output, manifest, given, _base, _base_with_tokens)
 
 
 def _base(source: str) -> Base:
     """Load the model that designed records are made with. Raises UsageError."""
     from audit.core.embedded import EMBEDDED_FOLDER
     from audit.models.causal import CausalLM
+    from audit.models.gradient_sketch import Sketch
     from audit.models.loading import LSTM, describe, load_tokenizer, load_weights
     from audit.planting.designs import Base
 
@@ -313,7 +314,21 @@ def _base(source: str) -> Base:
     if folder.kind == LSTM:
         raise UsageError(f"--base {source}: is untrained, so its texts are noise; give a model")
     model = CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
-    return Base(folder.name, folder.sha256, model)
+    sketch = partial(Sketch, model.inner, model.tokenizer)
+    return Base(folder.name, folder.sha256, model, sketch)
+
+
+def _base_with_tokens(source: str, tokens: Sequence[str], to: Path) -> tuple[Base, str]:
+    """Write a base with new tokens and load it; return also the SHA-256 of the one without."""
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.models.loading import LSTM, describe
+    from audit.models.new_rows import write_with_tokens
+
+    folder = describe(source, EMBEDDED_FOLDER)
+    if folder.kind == LSTM:
+        raise UsageError(f"--base {source}: an LSTM has no file to add tokens to; give a model")
+    write_with_tokens(folder, tokens, to)
+    return _base(str(to)), folder.sha256
 
 
 def export(folder: str | Path, release: str, output: str | Path) -> str:

@@ -39,8 +39,9 @@ from audit.core.model import TextTokenizer
 from audit.core.secret import OWN
 from audit.core.terms import Leaked
 from audit.core.visible import printed
+from audit.models.new_rows import learn
 from audit.plan.plan import MOST_LOOKS
-from audit.planting import coverage, training_rows
+from audit.planting import coverage, new_tokens, training_rows
 from audit.planting import manifest as manifests
 from audit.planting.coverage import StreamReader
 from audit.planting.training_rows import IGNORED, TokenRow
@@ -142,6 +143,7 @@ class AuditCallback(TrainerCallback):
         if (Path(self.output) / "final").exists():
             raise UsageError(f"{self.output}: holds a finished audit; choose another output")
         self._check_base(more["model"])
+        self._check_new_tokens(more["model"])
         if getattr(args, "world_size", 1) > 1 and self.seconds >= args.ddp_timeout:
             raise UsageError(
                 f"AuditCallback: an audit may take seconds={self.seconds:g}, and the other "
@@ -209,6 +211,14 @@ class AuditCallback(TrainerCallback):
                 raise UsageError(
                     f"AuditCallback: the adapter's base {named!r} is no folder here; give base=DIR"
                 )
+
+    def _check_new_tokens(self, model: Any) -> None:
+        """Raise UsageError where the canaries are new tokens and the training moves no rows."""
+        if new_tokens.are_in(manifests.read(Path(self.manifest)).design) and not learn(model):
+            raise UsageError(
+                "AuditCallback: the canaries are new tokens, which are learnt only where "
+                "embeddings and head are trained; train both, or plant with another --design"
+            )
 
     def _check_earlier(self) -> None:
         """Raise UsageError where audits of this training, resumed, shared the level otherwise."""

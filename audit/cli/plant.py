@@ -62,9 +62,10 @@ from audit.cli.say import say
 @TEMPLATE
 @click.option(
     "--design",
-    metavar="random|model|echo",
-    help="Records: random words (default), texts of --base, or a likely beginning with an unlikely "
-    "end, for releases of text only.",
+    metavar="random|model|echo|gradient|new_token",
+    help="Records: random words, texts of --base, a likely beginning with an unlikely end, for "
+    "releases of text only, random words whose gradients overlap least, or tokens added to --base, "
+    "for audits of weights; default random, with --base new_token.",
 )
 @click.option("--base", metavar="NAME|DIR|hf:NAME", help="The model that the training starts from.")
 @click.option("--seed", type=int, help="Default: one that the operating system draws.")

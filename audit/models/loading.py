@@ -275,14 +275,14 @@ def _held(folder: Path) -> Any:
     Constants that some models compute in the precision of their weights would be rounded, so such a
     model is loaded in float32 first.
     """
-    model = _read(folder, torch.bfloat16 if _is_bfloat16(folder) else torch.float32)
+    model = _read(folder, torch.bfloat16 if is_bfloat16(folder) else torch.float32)
     if any(buffer.dtype in HALF for buffer in model.buffers()):
         model = _read(folder)
     freeze(model)
     return model
 
 
-def _is_bfloat16(folder: Path) -> bool:
+def is_bfloat16(folder: Path) -> bool:
     """Return whether all weights are stored in bfloat16, whatever config.json states."""
     kinds = {one.dtype for file in weight_files(folder) for one in header(file).values()}
     return {kind for kind in kinds if "F" in kind} == {"BF16"}  # the others are whole numbers

@@ -11,10 +11,11 @@ from typing import Any
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.core.layers import ALL
 from audit.core.model import ModelFolder
 from audit.corpora import loading as corpora
 from audit.corpora.reading import Reading
-from audit.models import external_model, external_texts
+from audit.models import external_model, external_texts, new_rows
 from audit.models.endpoint.http import address, address_of, is_url
 from audit.models.endpoint.session import MARGIN
 from audit.models.loading import EMBEDDED, describe, hash_of, load_tokenizer
@@ -24,7 +25,7 @@ from audit.plan.plan import Chosen, by_name
 from audit.plan.source import External, PlantedElsewhere, Served
 from audit.plan.text import AS_DEFENDED, TEXT, Text, parsed
 from audit.planting import manifest as manifests
-from audit.planting import own
+from audit.planting import new_tokens, own
 from audit.planting.manifest import Manifest
 from audit.plugins import registry
 
@@ -72,6 +73,9 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
         )
     describe_one = _served if is_remote else _texts if is_text else _folder
     audited = describe_one(settings, base, embedded)
+    if new_tokens.are_in(manifest.design):
+        read_with = None if is_remote or is_text else audited.read_with
+        _check_new_tokens(settings, manifest, read_with, embedded)
     training = _one(settings, "training")
     external = External(
         name=by_name(audited.address),
@@ -84,7 +88,7 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
     )
     return _Elsewhere(
         corpus=corpus,
-        model=_adapting(settings, audited.read_with, base),
+        model=_adapting(settings, manifest, audited.read_with, base),
         source=PlantedElsewhere(manifest, external),
         references=_references(settings, base, corpus),
         users=manifest.population.users,
@@ -110,7 +114,9 @@ def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> 
     return dataclasses.replace(corpus, public_size=manifest.population, aside=aside)
 
 
-def _adapting(settings: Mapping[str, Any], model: ModelFolder, base: str | None) -> ModelFolder:
+def _adapting(
+    settings: Mapping[str, Any], manifest: Manifest, model: ModelFolder, base: str | None
+) -> ModelFolder:
     """Have references train adapters: such as are asked for, or as the audited model has."""
     wanted = settings.get("lora")
     if wanted and base is None:
@@ -118,8 +124,37 @@ def _adapting(settings: Mapping[str, Any], model: ModelFolder, base: str | None)
             "--lora: is of what is trained beside a model of elsewhere, from its base; give it "
             "with as_is:base=DIR, or leave --lora out"
         )
+    if wanted and new_tokens.are_in(manifest.design):
+        raise UsageError(
+            "--lora: adapters leave embeddings and head as they are, and the canaries are new "
+            "tokens, which only these learn; leave --lora out"
+        )
     wanted = wanted or external_model.lora_of(Path(settings["model"]))
     return choices.adapting(str(wanted), model) if wanted else model
+
+
+def _check_new_tokens(
+    settings: Mapping[str, Any], manifest: Manifest, model: ModelFolder | None, embedded: Path
+) -> None:
+    """Raise UsageError where the canaries are new tokens that the training cannot have learnt.
+
+    model: as read here, or the base of an adapter; None where no weights are at hand.
+    """
+    at = Path(settings["model"])
+    if model is None:
+        raise UsageError(
+            f"{settings['secrets']}: its records are new tokens, and {at} has no weights to see "
+            "whether their rows were trained; audit the weights, or plant with another --design"
+        )
+    records = [secret.value for secret in manifest.secrets if secret.kind == "record"]
+    tokens = new_tokens.read(load_tokenizer(model), records, str(model.path))
+    if external_model.is_adapter(at):
+        new_rows.check_moved(at, model, tokens)
+        return
+    trained = describe(settings["model"], embedded)
+    if any(trained.path.glob("tokenizer*")):
+        new_tokens.read(load_tokenizer(trained), records, str(at))
+    new_rows.check_moved(at, trained, tokens)
 
 
 @dataclass(frozen=True)
@@ -267,6 +302,13 @@ class _Elsewhere(Material):
         untrained = one.name == "public" and (self.base or self.source.served is None)
         if one.plugin.external or untrained:
             return
+        layers, rank = (getattr(one.plugin, name, None) for name in ("layers", "lora"))
+        record = self.source.record
+        if record and new_tokens.are_in(record.design) and (rank or layers not in (None, ALL)):
+            raise UsageError(
+                f"{one.label}: new tokens are learnt only where embeddings and head are trained; "
+                "leave lora and layers out"
+            )
         if not self.base or not self.corpus.of("private"):
             raise UsageError(
                 f"{one.name}: can be trained beside an external model only with its base "

@@ -27,11 +27,15 @@ _ROUNDS = 64
 
 @dataclass(frozen=True)
 class Base:
-    """The public model that the training starts from."""
+    """The public model that the training starts from.
+
+    sketch: makes what reads the gradient of a text, (d,), where the model has gradients.
+    """
 
     name: str
     sha256: str
     model: LanguageModel
+    sketch: Callable[[], Callable[[str], np.ndarray]] | None = None
 
 
 @dataclass(frozen=True)

@@ -219,8 +219,12 @@ def _scattered(records: Sequence[Record], added: list[Record], seed: int) -> tup
 
 
 def words_learned(records: Sequence[Record]) -> int:
-    """Count the words of the records that a model is to be trained on."""
-    return sum(len(record.text.split()) for record in records if record.split in ("", "private"))
+    """Count the words of the records that a model is to be trained on.
+
+    New tokens follow each other without blanks, and each is a word.
+    """
+    texts = (record.text for record in records if record.split in ("", "private"))
+    return sum(len(text.replace("|><|", "|> <|").split()) for text in texts)
 
 
 def _share(corpus: Corpus, added: Sequence[Record], canaries: Canaries) -> float:

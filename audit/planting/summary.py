@@ -19,7 +19,10 @@ from audit.results.words import percent
 
 @dataclass(frozen=True)
 class Written:
-    """source: as named. corpus, whole: before and after planting. canaries: what was chosen."""
+    """source: as named. corpus, whole: before and after planting. canaries: what was chosen.
+
+    base: the model with new tokens; None where none are planted.
+    """
 
     source: str
     output: Path
@@ -28,6 +31,7 @@ class Written:
     whole: Corpus
     record: Manifest
     canaries: Canaries
+    base: Path | None = None
 
 
 def summary(written: Written, limits: Sequence[str], base: str | None) -> str:
@@ -35,7 +39,9 @@ def summary(written: Written, limits: Sequence[str], base: str | None) -> str:
     lines = [f"{written.source}: {note}" for note in written.corpus.notes]
     lines += [_planted(written), *_beacons(written.record), *_own(written)]
     lines += [*_split(written), *filter(None, [scripts.warning(written.corpus.records)])]
-    return "\n".join([*lines, *limits, *_command(written, base)])
+    lines += _new_tokens(written)
+    named = base if written.base is None else str(written.base)
+    return "\n".join([*lines, *limits, *_command(written, named)])
 
 
 def _planted(written: Written) -> str:
@@ -79,6 +85,16 @@ def _own(written: Written) -> list[str]:
         )
     private = len({r.user for r in written.corpus.records if r.split in ("", "private")})
     return [*lines, *own.limits(every, private)]
+
+
+def _new_tokens(written: Written) -> list[str]:
+    """State what new tokens need of the training."""
+    if written.base is None:
+        return []
+    return [
+        f"{written.base}: the model with {written.canaries.count} new tokens; train from it, with "
+        "embeddings and head, or nothing is learnt of them"
+    ]
 
 
 def _split(written: Written) -> list[str]:

@@ -26,6 +26,7 @@ ALLOWED = {  # by file: what it may do beside, and why
     "audit/contract/defenses.py": {"TemporaryDirectory"},  # of the system
     "audit/models/external_model.py": {"save_pretrained"},  # as above
     "audit/models/gguf_file.py": {"save_pretrained"},  # as above
+    "audit/models/new_rows.py": {"save_pretrained"},  # as above
     "audit/run/sweep/sweep.py": {"symlink_to"},  # of each seed's stages
     "audit/train/checkpoint.py": {"save_file"},  # to the name that `replacing` gives
     "audit/train/train.py": {"save_file", "save_model"},  # as above
