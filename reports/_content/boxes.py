@@ -158,8 +158,9 @@ def _figure(finding: FindingResult) -> Pair:
     if finding.unit == "bits":
         return f"{value} bits", f"1 bit is chance; {name}."
     if finding.unit == words.WEALTH:
-        won = "won by bets on who was trained on; without a leak 1 stays 1 on average"
-        return f"1 became {value}", f"{won}; {name}."
+        people = words.count(finding.n, "person", "people")
+        won = f"bets on who was trained on made {value} of 1, which is 1 on average without a leak"
+        return f"after {people}", f"{name}: {won}."
     return value, f"{finding.unit}, {name}."
 
 
