@@ -182,6 +182,8 @@ def table(rows: list[dict[str, Any]], seeds: list[int]) -> Iterator[str]:
         for score in SCORES:
             for name in names:
                 own = [s for s in seeds if (epsilon, name, s) in found]
+                if not own:
+                    continue
                 values = {
                     what: np.array([found[epsilon, name, s][score][what] for s in own])
                     for what in ("auc", "epsilon")
