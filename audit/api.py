@@ -314,7 +314,7 @@ def _base(source: str) -> Base:
     if folder.kind == LSTM:
         raise UsageError(f"--base {source}: is untrained, so its texts are noise; give a model")
     model = CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
-    sketch = partial(Sketch, model.inner, model.tokenizer)
+    sketch = partial(Sketch, model.inner, model.tokenizer, folder.max_length)
     return Base(folder.name, folder.sha256, model, sketch)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
-from audit.core.lora import ALL_LINEAR, AUTO, Lora
+from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
 from audit.core.time_limit import in_time, limited
@@ -35,6 +36,9 @@ from audit.models.safetensors_header import header
 ADAPTER = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 _SECONDS = 600.0  # to insert an adapter
+_ALPHA = 8  # of PEFT, where an adapter states none
+_MOST = 1e6
+_FIRST = (".lora_A.weight", ".lora_A", ".lora_embedding_A")  # factors of as many rows as the rank
 TOKENIZER_ONLY = "tokenizer"  # the kind of a model whose weights are not here
 
 
@@ -176,17 +180,33 @@ def _named_base(path: Path) -> str:
 
 def lora_of(path: Path) -> Lora | None:
     """Return the adapters that a training like that of an external model has; None where it changed
-    weights of its base, as far as its folder says."""
+    weights of its base, as far as its folder says.
+
+    Its layers and largest rank, by its weights: its settings may have expressions and patterns. Its
+    largest alpha, so that what has this rank is multiplied as there. Raises UsageError.
+    """
     if not is_adapter(path) or not _adds_only(path):
         return None
-    settings = settings_of(path / ADAPTER)
-    targets = settings.get("target_modules")
-    if isinstance(targets, list) and targets:
-        targets = "+".join(sorted(map(str, targets)))
-    else:  # an expression, or none: what PEFT adapts by itself
-        targets = ALL_LINEAR if targets == ALL_LINEAR else AUTO
-    rank = int(settings.get("r") or Lora.r)
-    return Lora(rank, max(1, round(settings.get("lora_alpha") or 2 * rank)), targets)
+    settings, stored = settings_of(path / ADAPTER), header(path / WEIGHTS)
+    rank = max(one.shape[0] for name, one in stored.items() if name.endswith(_FIRST) and one.shape)
+    named = settings.get("alpha_pattern")
+    alphas = [
+        settings.get("lora_alpha", _ALPHA),
+        *(named.values() if isinstance(named, dict) else ()),
+    ]
+    for alpha in alphas:
+        if not isinstance(alpha, int | float) or not 0 < alpha <= _MOST:
+            raise UsageError(
+                f"{path / ADAPTER}: an alpha is {alpha!r}; it must be a number above 0; --lora "
+                "names other adapters to compare with"
+            )
+    alpha = max(alphas) * (math.sqrt(rank) if settings.get("use_rslora") else 1)
+    return Lora(rank, max(1, round(alpha)), "+".join(_adapted_layers(stored)))
+
+
+def _adapted_layers(stored: Iterable[str]) -> list[str]:
+    """List the names of layers that adapters belong to, from the names of their tensors."""
+    return sorted({name.partition(".lora_")[0].rpartition(".")[2] for name in stored})
 
 
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
@@ -238,8 +258,10 @@ def _adds_only(adapter: Path) -> bool:
     some first factors, such as those of PiSSA, are subtracted from them.
     """
     first = settings_of(adapter / ADAPTER).get("init_lora_weights")
-    low_rank = all("lora_" in name for name in header(adapter / WEIGHTS))
-    return low_rank and first in (None, True, False, "gaussian")
+    names = header(adapter / WEIGHTS)
+    low_rank = all(".lora_" in name for name in names)
+    has_rank = any(name.endswith(_FIRST) for name in names)
+    return low_rank and has_rank and first in (None, True, False, "gaussian")
 
 
 def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
@@ -249,11 +271,10 @@ def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
     """
     from peft import LoraConfig
 
-    names = {name.partition(".lora_")[0].rpartition(".")[2] for name in header(weights)}
     config = LoraConfig(
         r=lora.r,
         lora_alpha=lora.alpha,
-        target_modules=sorted(names),
+        target_modules=_adapted_layers(header(weights)),
         base_model_name_or_path=str(base.resolve()),
         inference_mode=True,
         task_type="CAUSAL_LM",

@@ -21,11 +21,11 @@ SIZE = 1024
 class Sketch:
     """Sketches gradients of one model at its weights; all sketches share places and signs.
 
-    It takes 2 bytes a weight besides a gradient.
+    It takes 2 bytes a weight besides a gradient. max_length: tokens that are read of a text.
     """
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, seed: int = 0) -> None:
-        self._model, self._tokenizer = model, tokenizer
+    def __init__(self, model: Any, tokenizer: Tokenizer, max_length: int, seed: int = 0) -> None:
+        self._model, self._tokenizer, self._max_length = model, tokenizer, max_length
         self._weights = list(model.parameters())
         draws = torch.Generator().manual_seed(seed)
         # places from 0 on, those of weights with a minus after them
@@ -35,8 +35,9 @@ class Sketch:
         ]
 
     def __call__(self, text: str) -> np.ndarray:
-        """Compute the sketch of a text's mean loss a token, (SIZE,)."""
-        loss = next_token_loss(self._model, [record_tokens(self._tokenizer, text)])
+        """Compute the sketch of the mean loss a token of a text's beginning, (SIZE,)."""
+        tokens = record_tokens(self._tokenizer, text)[: self._max_length + 1]
+        loss = next_token_loss(self._model, [tokens])
         parts = torch.autograd.grad(loss, self._weights, allow_unused=True)
         both = torch.zeros(2 * SIZE)
         for places, part in zip(self._places, parts, strict=True):

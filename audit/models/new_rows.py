@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from tokenizers import AddedToken, Tokenizer
-from torch import Tensor, nn
+from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
 from audit.core.model import ModelFolder
@@ -50,10 +50,13 @@ def _with_words(folder: Path, words: Sequence[str]) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # of the library, which has no class of errors
         raise UsageError(f"{file}: cannot be read ({first_line(error)})") from None
-    known = tokenizer.get_vocab_size()
+    known = tokenizer.get_vocab()
     tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words])
-    if tokenizer.get_vocab_size() < known + len(words):
+    if not known.keys().isdisjoint(words):
         raise UsageError(f"{file}: knows some of the new tokens already; give another --seed")
+    last, numbers = max(known.values(), default=-1), tokenizer.get_vocab()
+    if any(numbers[word] <= last for word in words):  # it gave them numbers that are taken
+        raise UsageError(f"{file}: leaves out some numbers of tokens; plant with another --design")
     return tokenizer
 
 
@@ -86,9 +89,13 @@ def _by_word(model: Any) -> Iterator[Tensor]:
 
 
 def learn(model: Any) -> bool:
-    """Return whether embeddings and head of a model are trained."""
-    tables: list[nn.Module] = [model.get_input_embeddings(), model.get_output_embeddings()]
-    return all(any(p.requires_grad for p in table.parameters()) for table in tables)
+    """Return whether embeddings and head of a model are trained themselves: low-rank factors of
+    either are not read by `check_moved`."""
+    tables: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
+    return all(
+        any(p.requires_grad and len(p) == len(table.weight) for p in table.parameters())
+        for table in tables
+    )
 
 
 def check_moved(model: Path, folder: ModelFolder, tokens: Sequence[int]) -> None:
@@ -96,15 +103,19 @@ def check_moved(model: Path, folder: ModelFolder, tokens: Sequence[int]) -> None
 
     Their rows begin alike, so a training that moves any leaves them different.
 
-    model: its folder, or that of an adapter, which must then hold every table of its base.
-    folder: the model, or the adapter's base.
+    model: its folder, or that of an adapter, which must then hold both tables: PEFT unties those
+    that a base has as one. folder: the model, or the adapter's base.
     """
+    if max(tokens) >= folder.vocabulary:
+        raise UsageError(
+            f"{model}: its {folder.vocabulary:,} rows are too few to hold those of the new tokens; "
+            "give a model that was trained from the one that `audit plant` wrote"
+        )
     adapter = model / _ADAPTER
     is_adapter = adapter.is_file()
     found = _tables([adapter] if is_adapter else weight_files(folder.path), folder.vocabulary)
-    wanted = len(_tables(weight_files(folder.path), folder.vocabulary)) if is_adapter else 1
     alike = [name for file, name in found if _are_alike(_rows(file, name, tokens))]
-    if len(found) < wanted or alike:
+    if len(found) < 1 + is_adapter or alike:
         raise UsageError(
             f"{model}: its training left embeddings or head as they were, and new tokens are "
             "learnt only where both are trained; train them, or plant with another --design"

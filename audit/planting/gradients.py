@@ -53,7 +53,7 @@ def least_overlapping(gradients: np.ndarray, common: np.ndarray, wanted: int) ->
     gradients: (n, d), of which at least 2·wanted are needed.
     """
     norms = np.linalg.norm(gradients, axis=1)
-    if not (norms.all() and np.isfinite(norms).all()):
+    if not (norms.all() and np.isfinite([*norms, *common]).all()):
         raise UsageError("--design gradient: a text has no gradient on --base; give another one")
     unit = gradients / norms[:, None]
     overlap = np.square(unit @ unit.T).mean(axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from safetensors.torch import load_file, save, save_file
 from transformers import GPT2LMHeadModel
 
 from audit.core.ensemble import Separate
-from audit.core.errors import DamagedError
+from audit.core.errors import DamagedError, UsageError
 from audit.core.lora import Lora, parsed
+from audit.models import external_model
 from audit.models.adapters import freeze, fresh, own_weights, put, read_weights
 from audit.models.ensembles.batching import Stacked, batched
 from audit.models.training.fine_tuning import Recipe, fine_tune
@@ -232,3 +234,43 @@ def test_words_are_read_or_refused() -> None:
             ("targets=", "--lora: targets"),
         ],
     )
+
+
+def stored(folder: Path, **settings: Any) -> Path:
+    """Write an adapter of two layers, of ranks 2 and 64."""
+    made = {"peft_type": "LORA", "r": 2, "lora_alpha": 16, "target_modules": ["q"]} | settings
+    (folder / external_model.ADAPTER).write_text(json.dumps(made))
+    prefix = "base_model.model.block"
+    weights = {f"{prefix}.q.lora_A.weight": (2, 8), f"{prefix}.q.lora_B.weight": (8, 2)}
+    weights |= {f"{prefix}.up.lora_A.weight": (64, 8), f"{prefix}.up.lora_B.weight": (8, 64)}
+    tensors = {name: torch.ones(shape) for name, shape in weights.items()}
+    save_file(tensors, folder / external_model.WEIGHTS)
+    return folder
+
+
+def test_adapters_like_others_have_the_layers_and_rank_of_their_weights(tmp_path: Path) -> None:
+    """No expression, pattern or word in the settings makes a reference weaker."""
+    ranks = {"rank_pattern": {"up": 64}}
+    for layers in (["q"], "all-linear", ".*block.(q|up)", None):
+        found = external_model.lora_of(stored(tmp_path, target_modules=layers, **ranks))
+        assert found == Lora(64, 16, "q+up")
+    found = external_model.lora_of(stored(tmp_path, use_rslora=True, r="word"))
+    assert found == Lora(64, 16 * 8, "q+up")  # 128/64 is 16/8, by which PEFT multiplies it
+    found = external_model.lora_of(stored(tmp_path, alpha_pattern={"up": 32}, lora_alpha=0.4))
+    assert found == Lora(64, 32, "q+up")
+    found = external_model.lora_of(stored(tmp_path, lora_alpha=0.4))
+    assert found == Lora(64, 1, "q+up")
+
+
+@pytest.mark.parametrize("alpha", [0, -3, "16", None, [16], float("nan"), float("inf"), 10**400])
+def test_an_alpha_that_multiplies_nothing_is_refused(tmp_path: Path, alpha: object) -> None:
+    with pytest.raises(UsageError, match="it must be a number above 0"):
+        external_model.lora_of(stored(tmp_path, lora_alpha=alpha))
+
+
+def test_other_methods_have_no_adapters_like_theirs(tmp_path: Path) -> None:
+    """GraLoRA, RandLoRA and such name their factors much as LoRA does."""
+    for name in ("gralora_A", "randlora_lambda", "lora_magnitude_vector"):
+        folder = stored(tmp_path)
+        save_file({f"block.q.{name}": torch.ones(2, 2)}, folder / external_model.WEIGHTS)
+        assert external_model.lora_of(folder) is None

@@ -56,6 +56,16 @@ def test_a_text_without_gradient_is_refused() -> None:
     for worst in (0.0, np.nan, np.inf):
         with pytest.raises(UsageError, match="a text has no gradient"):
             least_overlapping(np.array([[1.0, 2.0], [worst, worst]]), np.ones(2), 1)
+    with pytest.raises(UsageError, match="a text has no gradient"):
+        least_overlapping(np.eye(2), np.array([1.0, np.nan]), 1)
+
+
+def test_a_long_text_is_read_as_far_as_the_model_can() -> None:
+    folder = describe("embedded", EMBEDDED_FOLDER)
+    tokenizer = load_tokenizer(folder)
+    sketch = Sketch(load_weights(folder, "cpu"), tokenizer, folder.max_length)
+    words = "The parcel is late. " * folder.max_length
+    assert np.array_equal(sketch(words), sketch(2 * words))
 
 
 def test_sketches_keep_norms_and_angles() -> None:
@@ -68,7 +78,7 @@ def test_sketches_keep_norms_and_angles() -> None:
         loss = model(input_ids=tokens, labels=tokens).loss
         parts = torch.autograd.grad(loss, list(model.parameters()))
         whole.append(torch.cat([part.flatten() for part in parts]).double().numpy())
-    sketch = Sketch(model, tokenizer)
+    sketch = Sketch(model, tokenizer, folder.max_length)
     short = [sketch(text) for text in TEXTS]
     places = torch.cat(sketch._places).numpy()
     signed = whole[0] * np.where(places < SIZE, 1, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,6 +179,16 @@ def untied(bias: bool) -> Any:
     return GPT2LMHeadModel(GPT2Config(**size, tie_word_embeddings=False))
 
 
+def test_no_new_token_has_the_number_of_another(tmp_path: Path) -> None:
+    """The library numbers new tokens from their count on, where numbers before are left out."""
+    document = json.loads((EMBEDDED_FOLDER / "public_model" / "tokenizer.json").read_text())
+    words = document["model"]["vocab"]
+    words[max(words, key=words.__getitem__)] += 5
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    with pytest.raises(UsageError, match="leaves out some numbers of tokens"):
+        new_rows._with_words(tmp_path, [f"<|{i}|>" for i in range(COUNT)])
+
+
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("first", [30, 40])
 def test_a_new_token_is_no_likelier_than_one_in_all(bias: bool, first: int) -> None:
@@ -243,7 +254,8 @@ def adapter(made: Made, name: str, train: Sequence[str] = (), moved: bool = True
     config = LoraConfig(
         r=2, target_modules=["c_attn"], modules_to_save=list(train) or None, fan_in_fan_out=True
     )
-    model: Any = get_peft_model(load_weights(made.base, "cpu"), config)
+    with warnings.catch_warnings(action="ignore"):  # of one table that becomes two
+        model: Any = get_peft_model(load_weights(made.base, "cpu"), config)
     with torch.no_grad():
         for part, values in model.named_parameters():
             if values.requires_grad and (moved or "lora" in part):
@@ -255,10 +267,11 @@ def adapter(made: Made, name: str, train: Sequence[str] = (), moved: bool = True
 
 def test_an_adapter_must_have_trained_the_tables(made: Made) -> None:
     left = "embeddings or head as they were"
-    for name, train, moved in (("bare", (), True), ("still", ("wte",), False)):
-        with pytest.raises(UsageError, match=left):
-            material(made, adapter(made, name, train, moved))
-    assert material(made, adapter(made, "moved", ("wte",)))
+    both = ("wte", "lm_head")
+    for train, moved in (((), True), (both, False), (("wte",), True), (("lm_head",), True)):
+        with pytest.raises(UsageError, match=left):  # the base has one table, the adapter two
+            material(made, adapter(made, "left", train, moved))
+    assert material(made, adapter(made, "moved", both))
 
 
 def test_what_cannot_have_learnt_is_refused(made: Made, tmp_path: Path) -> None:
@@ -267,6 +280,7 @@ def test_what_cannot_have_learnt_is_refused(made: Made, tmp_path: Path) -> None:
     for file in BEFORE.inner.save_pretrained(tmp_path / "words"):
         if (other / Path(file).name).is_file():
             (other / Path(file).name).write_bytes(Path(file).read_bytes())
+    short = saved(load_weights(describe("embedded", EMBEDDED_FOLDER), "cpu"), made, "short")
     texts = tmp_path / "texts.jsonl"
     texts.write_text('{"text": "one"}\n')
     refusals(
@@ -277,6 +291,7 @@ def test_what_cannot_have_learnt_is_refused(made: Made, tmp_path: Path) -> None:
             (str(other), "does not read <|"),
             (str(texts), "has no weights to see"),
             (str(made.base.path), "left embeddings or head as they were"),
+            (str(short), "its 1,024 rows are too few"),
         ],
     )
     with pytest.raises(UsageError, match=r"does not read <\|"):
@@ -305,6 +320,18 @@ def test_the_callback_asks_for_trained_tables(made: Made) -> None:
     model.get_input_embeddings().weight.requires_grad_(False)
     with pytest.raises(UsageError, match="AuditCallback: the canaries are new tokens"):
         callback._check_new_tokens(model)
+
+
+def test_the_callback_wants_what_the_audit_at_the_end_can_read(made: Made) -> None:
+    for train, targets, wanted in (
+        (["wte", "lm_head"], ["c_attn"], True),
+        (["wte"], ["c_attn"], False),
+        (None, ["wte", "lm_head"], False),
+    ):
+        config = LoraConfig(r=2, target_modules=targets, modules_to_save=train)
+        with warnings.catch_warnings(action="ignore"):
+            model: Any = get_peft_model(load_weights(made.base, "cpu"), config)
+        assert new_rows.learn(model) == wanted
 
 
 class Blanks(CharacterTokenizer):
