@@ -183,7 +183,8 @@ def lora_of(path: Path) -> Lora | None:
     weights of its base, as far as its folder says.
 
     Its layers and largest rank, by its weights: its settings may have expressions and patterns. Its
-    largest alpha, so that what has this rank is multiplied as there. Raises UsageError.
+    largest alpha, so that what has this rank is multiplied as there, or the usual 2r where it adds
+    nothing. Raises UsageError.
     """
     if not is_adapter(path) or not _adds_only(path):
         return None
@@ -195,12 +196,14 @@ def lora_of(path: Path) -> Lora | None:
         *(named.values() if isinstance(named, dict) else ()),
     ]
     for alpha in alphas:
-        if not isinstance(alpha, int | float) or not 0 < alpha <= _MOST:
+        if not isinstance(alpha, int | float) or not abs(alpha) <= _MOST:
             raise UsageError(
-                f"{path / ADAPTER}: an alpha is {alpha!r}; it must be a number above 0; --lora "
-                "names other adapters to compare with"
+                f"{path / ADAPTER}: an alpha is {alpha!r}; it must be a number; --lora names other "
+                "adapters to compare with"
             )
     alpha = max(alphas) * (math.sqrt(rank) if settings.get("use_rslora") else 1)
+    if alpha <= 0:
+        return Lora(rank, 2 * rank, "+".join(_adapted_layers(stored)))
     return Lora(rank, max(1, round(alpha)), "+".join(_adapted_layers(stored)))
 
 

@@ -262,9 +262,17 @@ def test_adapters_like_others_have_the_layers_and_rank_of_their_weights(tmp_path
     assert found == Lora(64, 1, "q+up")
 
 
-@pytest.mark.parametrize("alpha", [0, -3, "16", None, [16], float("nan"), float("inf"), 10**400])
-def test_an_alpha_that_multiplies_nothing_is_refused(tmp_path: Path, alpha: object) -> None:
-    with pytest.raises(UsageError, match="it must be a number above 0"):
+@pytest.mark.parametrize("alpha", [0, -3])
+def test_an_adapter_that_adds_nothing_is_compared_with_usual_ones(
+    tmp_path: Path, alpha: int
+) -> None:
+    found = external_model.lora_of(stored(tmp_path, lora_alpha=alpha))
+    assert found is not None and found.alpha == 2 * found.r
+
+
+@pytest.mark.parametrize("alpha", ["16", None, [16], float("nan"), float("inf"), 10**400])
+def test_an_alpha_that_is_no_number_is_refused(tmp_path: Path, alpha: object) -> None:
+    with pytest.raises(UsageError, match="it must be a number; --lora"):
         external_model.lora_of(stored(tmp_path, lora_alpha=alpha))
 
 
