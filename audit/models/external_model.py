@@ -202,9 +202,10 @@ def lora_of(path: Path) -> Lora | None:
                 "adapters to compare with"
             )
     alpha = max(alphas) * (math.sqrt(rank) if settings.get("use_rslora") else 1)
-    if alpha <= 0:
-        return Lora(rank, 2 * rank, "+".join(_adapted_layers(stored)))
-    return Lora(rank, max(1, round(alpha)), "+".join(_adapted_layers(stored)))
+    usual = 2 * rank
+    return Lora(
+        rank, max(1, round(alpha)) if alpha > 0 else usual, "+".join(_adapted_layers(stored))
+    )
 
 
 def _adapted_layers(stored: Iterable[str]) -> list[str]:
