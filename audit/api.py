@@ -216,7 +216,7 @@ def planned(
     how, made = execution(given), resolve(given)
     check_gpus(how.processes, made.device)
     again = made.command.replace("PLAN.toml", shlex.quote(str(path or "PLAN.toml")))
-    folder = find(how.output, made.hash, trust_stages, again)
+    folder = find(how.output, made.document, trust_stages, again)
     return Planned(
         folder.path,
         how.formats,
@@ -241,7 +241,7 @@ def planned_sweep(
     given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
     how, made = execution(given), sweeping.resolve(given, table)
     again = shlex.join(["audit", "sweep", str(plan)])
-    folder = find(how.output, made.hash, trust_stages, again)
+    folder = find(how.output, made.document, trust_stages, again)
     return Planned(
         folder.path,
         how.formats,

@@ -70,8 +70,8 @@ def plant(
         users = own.drawn(corpus, given["coin_users"], draws) if "coin_users" in given else None
         planted, record = plant_into(corpus, canaries, seed, designed, users)
         record = _write(record, planted, corpus, manifest, output)
-    except UsageError:
-        if made is not None:
+    except BaseException:  # an interrupt, too: nothing half-written stays
+        if made is not None and not output.exists():
             remove_folder(made)
         raise
     written = Written(source, output, manifest, corpus, planted, record, canaries, made)
@@ -90,8 +90,8 @@ def _write(
             record = replace(record, own=kept)
         manifests.write(record, manifest)
         writing.write(planted.records, output)
-    except UsageError:
-        for file in files:
+    except BaseException:
+        for file in files if not output.exists() else ():
             file.unlink(missing_ok=True)
         raise
     return record
@@ -189,7 +189,10 @@ def _new_base(given: Mapping[str, Any], output: Path) -> Path | None:
         return None
     folder = output.with_name(f"{output.stem}-base")
     if folder.exists():
-        raise UsageError(f"{folder}: exists already; choose another --output")
+        raise UsageError(
+            f"{folder}: exists already; remove it if it is left of a killed `audit plant`, "
+            "or choose another --output"
+        )
     return folder
 
 

@@ -12,7 +12,7 @@ import hmac
 import json
 import secrets as random_bytes
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -24,10 +24,12 @@ from audit.core.digest import digest_of_json, sha256_of_file
 from audit.core.errors import DamagedError, UsageError
 from audit.core.files import read_json, read_lines
 from audit.core.scratch import remove_abandoned
+from audit.core.visible import visible
 from audit.core.writing import append_lines, write_atomically
 from audit.results import foreign
 
 HOME = Path("audits")  # of runs that are given no folder
+SHOWN = 4  # settings in which two plans differ
 
 
 @dataclass(frozen=True)
@@ -319,13 +321,16 @@ def _is_row(line: dict[str, Any]) -> bool:
     )
 
 
-def find(output: Path | None, plan_hash: str, trust: bool = False, command: str = "") -> RunFolder:
+def find(
+    output: Path | None, plan: Mapping[str, Any], trust: bool = False, command: str = ""
+) -> RunFolder:
     """Choose the folder to run in: `output`, else the newest of this plan, else a new one.
 
-    trust: as in RunFolder. command: what runs the plan, without its folder.
+    plan: its document. trust: as in RunFolder. command: what runs the plan, without its folder.
     Raises UsageError if `output` holds another plan or something else, or is led elsewhere by a
     link.
     """
+    plan_hash = digest_of_json(plan)
     _check_links(HOME if output is None else output)
     path = _newest(plan_hash) or _fresh(plan_hash) if output is None else output
     again = shlex.join([*shlex.split(command), "--output", str(path)]) if command else ""
@@ -342,8 +347,27 @@ def find(output: Path | None, plan_hash: str, trust: bool = False, command: str 
         if any(n != "stages" and not writing.PARTIAL.fullmatch(n) for n in names):
             raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
     elif record.get("hash") != plan_hash:
-        raise UsageError(f"{output}: holds a run of another plan; choose another --output")
+        raise UsageError(
+            f"{output}: holds a run of another plan ({_difference(record['plan'], plan)}); "
+            "give the same settings, or choose another --output"
+        )
     return found
+
+
+def _difference(there: Any, here: Mapping[str, Any]) -> str:
+    """Name what two plans' documents do not share, with the values of numbers and short texts."""
+    old = there if isinstance(there, Mapping) else {}
+    new = json.loads(json.dumps(here))  # a tuple is a list where it was stored
+    keys = sorted(k for k in {*old, *new} - {"hash"} if old.get(k) != new.get(k))
+    if len(keys) > SHOWN:
+        return f"{len(keys)} settings differ"
+    return ", ".join(
+        f"{key}: {visible(str(pair[0]), 20)} there, {visible(str(pair[1]), 20)} here"
+        if all(isinstance(one, str | int | float) for one in pair)
+        else f"another {key}"
+        for key in keys
+        for pair in [(old.get(key), new.get(key))]
+    )
 
 
 def _check_links(output: Path) -> None:

@@ -32,7 +32,7 @@ from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.fine_tuning import Recipe, fine_tune
 from audit.plan import external
 from audit.plan.plan import Chosen
-from audit.planting import insertion, new_tokens
+from audit.planting import insertion, new_tokens, plant_corpus
 from audit.planting import manifest as manifests
 from audit.planting.coins import coins_of
 from audit.planting.manifest import Manifest
@@ -369,3 +369,15 @@ def test_a_planting_that_fails_leaves_no_base(tmp_path: Path, made: Made) -> Non
     with pytest.raises(UsageError, match="cannot be written"):  # when the base is there
         planted(holds, manifest=holds / "nowhere" / "m.json")
     assert {path.name for path in holds.iterdir()} == {"c.jsonl"}
+
+
+def test_an_interrupted_planting_leaves_nothing(
+    tmp_path: Path, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plant_corpus.writing, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        planted(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"c.jsonl"}
