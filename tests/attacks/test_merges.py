@@ -61,7 +61,9 @@ def whole_words(*merged: str) -> TextTokenizer:
     return wrapped(model, Regex(r"\d{1,3}"), decoders.Fuse())
 
 
-@pytest.mark.parametrize("made", [unigram, wordpiece, whole_words])
+@pytest.mark.parametrize(
+    "made", [unigram, *(pytest.param(m, marks=pytest.mark.slow) for m in (wordpiece, whole_words))]
+)
 def test_a_vocabulary_that_merges_three_digits_and_no_pair_has_no_tree(made: Any) -> None:
     assert tree_of(made(), "#", digits(6)) is not None
     for word in ("123", "555"):
@@ -70,8 +72,8 @@ def test_a_vocabulary_that_merges_three_digits_and_no_pair_has_no_tree(made: Any
         assert tree_of(tokenizer, "#", digits(6)) is None
 
 
-@pytest.mark.parametrize("made", [unigram, wordpiece])
-@pytest.mark.parametrize("word", ["12345", "907856"])
+@pytest.mark.parametrize("made", [unigram, pytest.param(wordpiece, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("word", ["12345", pytest.param("907856", marks=pytest.mark.slow)])
 def test_a_word_that_hardly_any_value_has_is_found_in_the_vocabulary(made: Any, word: str) -> None:
     """Of 10⁷ values, 300 contain the first one, and 20 the second."""
     assert tree_of(made(word), "#", digits(7)) is None

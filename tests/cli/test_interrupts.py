@@ -71,7 +71,9 @@ def started(code: str, cwd: Path, *before: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(
+    "number", [SIGNALS[0], *(pytest.param(s, marks=pytest.mark.slow) for s in SIGNALS[1:])]
+)
 def test_each_signal_interrupts(tmp_path: Path, number: signal.Signals) -> None:
     process = started(WAITS, tmp_path)
     process.send_signal(number)
@@ -79,6 +81,7 @@ def test_each_signal_interrupts(tmp_path: Path, number: signal.Signals) -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_hang_up_after_a_termination_disturbs_no_closing(tmp_path: Path) -> None:
     process = started(WAITS, tmp_path)
     process.send_signal(signal.SIGTERM)

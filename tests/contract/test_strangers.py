@@ -112,6 +112,7 @@ def write_plan(folder: Path) -> None:
     (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
     write_plan(tmp_path)
     defense, attack = RUNS[installed.page]
@@ -125,6 +126,7 @@ def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
     assert (tmp_path / place).read_text(encoding="utf-8").startswith("{")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stranger", PAGES[:1], indirect=True)
 def test_an_ensemble_is_attacked_exported_and_served(installed: Stranger, tmp_path: Path) -> None:
     write_plan(tmp_path)

@@ -524,7 +524,9 @@ def test_file_that_unpacks_without_an_end_is_refused(tmp_path: Path, suffix: str
         pairs(tmp_path / f"x{name}")
 
 
-@pytest.mark.parametrize("how", ["nothing", "words", "a word"])
+@pytest.mark.parametrize(
+    "how", [pytest.param("nothing", marks=pytest.mark.slow), "words", "a word"]
+)
 def test_one_row_that_stands_for_memory_is_not_made(tmp_path: Path, how: str) -> None:
     """Of 700 bytes and 16 GB; parquet files are decoded before anybody can count."""
     pyarrow = pytest.importorskip("pyarrow")

@@ -217,6 +217,7 @@ def test_actions_of_others_are_pinned_by_digest() -> None:
     assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", one) for one in used)
 
 
+@pytest.mark.slow
 def test_gitlab_gates_the_run(shell: Shell, job: Path) -> None:
     defaults = {key: str(value) for key, value in GITLAB["variables"].items()}
     done = shell(*GITLAB["script"], **defaults)

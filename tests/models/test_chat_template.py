@@ -69,7 +69,9 @@ def sequence(one: ChatTemplate, messages: tuple[Message, ...]) -> list[int]:
     return sequences_of(training, one.tokenizer)[0]
 
 
-@pytest.mark.parametrize("stop", [chat.MARKS[1], "<|endoftext|>"])
+@pytest.mark.parametrize(
+    "stop", [chat.MARKS[1], pytest.param("<|endoftext|>", marks=pytest.mark.slow)]
+)
 def test_a_record_has_the_tokens_of_the_library(stop: str) -> None:
     one = template(stop=stop)
     theirs = library(one, TALK, tokenize=True, return_dict=True)["input_ids"]
@@ -82,7 +84,9 @@ def test_a_record_has_the_tokens_of_the_library(stop: str) -> None:
         assert ours[1:-1] == theirs
 
 
-@pytest.mark.parametrize("stop", [chat.MARKS[1], "<|endoftext|>"])
+@pytest.mark.parametrize(
+    "stop", [chat.MARKS[1], pytest.param("<|endoftext|>", marks=pytest.mark.slow)]
+)
 def test_learned_tokens_are_the_librarys_mask(stop: str) -> None:
     one = template(MARKED, stop)
     read = library(one, TALK, tokenize=True, return_dict=True, return_assistant_tokens_mask=True)
@@ -227,6 +231,7 @@ def test_the_turns_of_a_text_hold_no_mark() -> None:
     assert PLAIN_MARKS.turns_of(begun + "Hi<|im_start|>user\nYou") == ()
 
 
+@pytest.mark.slow
 def test_unusable_templates_are_refused() -> None:
     with pytest.raises(UsageError, match=r"no chat template.*chat_template\.jinja"):
         template(None)
@@ -242,7 +247,10 @@ def test_unusable_templates_are_refused() -> None:
         loud.frame("user", False)
 
 
-@pytest.mark.parametrize("source", [chat.CHATML, chat.DATED, chat.BRACKETED])
+@pytest.mark.parametrize(
+    "source",
+    [chat.CHATML, *(pytest.param(s, marks=pytest.mark.slow) for s in (chat.DATED, chat.BRACKETED))],
+)
 def test_a_frame_is_the_conversation_without_the_turn(source: str) -> None:
     one = template(source)
     for turn in ("assistant", "user"):

@@ -51,7 +51,10 @@ def test_the_page_is_what_is_measured() -> None:
     assert all(isinstance(cell, float) and cell < CLOSE for row in whole for cell in row.cells)
 
 
-@pytest.mark.parametrize("name", ["Llama", "Gemma 2", "OPT", "CTRL"])
+@pytest.mark.parametrize(
+    "name",
+    ["Llama", "OPT", *(pytest.param(n, marks=pytest.mark.slow) for n in ("Gemma 2", "CTRL"))],
+)
 def test_a_row_is_what_is_measured(name: str, tmp_path: Path) -> None:
     row = measured(BY_NAME[name], tmp_path)
     parameters = sum(weight.numel() for weight in BY_NAME[name].make().parameters())

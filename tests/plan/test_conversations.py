@@ -56,7 +56,11 @@ def rows(made: Run, training: Training) -> list[TokenRow]:
 
 @pytest.mark.parametrize(
     ("template", "stop"),
-    [(chat.CHATML, chat.MARKS[1]), (chat.DATED, "<|endoftext|>"), (chat.BRACKETED, chat.MARKS[1])],
+    [
+        (chat.CHATML, chat.MARKS[1]),
+        pytest.param(chat.DATED, "<|endoftext|>", marks=pytest.mark.slow),
+        pytest.param(chat.BRACKETED, chat.MARKS[1], marks=pytest.mark.slow),
+    ],
 )
 def test_every_planted_copy_is_in_the_loss(tmp_path: Path, template: str, stop: str) -> None:
     made = prepared(tmp_path, chat.llama(tmp_path / "m", template, stop))
@@ -77,6 +81,7 @@ def test_own_records_are_last_assistant_turns(tmp_path: Path, llama: Path) -> No
         assert re.fullmatch(r"(Yes|We|It) .* Ask for desk \d\.", secret.value)
 
 
+@pytest.mark.slow
 def test_planted_turns_are_learned_like_others(tmp_path: Path) -> None:
     """With the mark that closes them, and without what stands between turns."""
     for stop in (chat.MARKS[1], "<|endoftext|>"):
@@ -87,6 +92,7 @@ def test_planted_turns_are_learned_like_others(tmp_path: Path) -> None:
         assert len([r for r in made.corpus.of("private") if "What did I tell" in r.text]) > 1
 
 
+@pytest.mark.slow
 def test_another_template_is_another_model(tmp_path: Path) -> None:
     """Else a run would go on with answers to prompts that the other template wrote."""
     corpus = chat.corpus(tmp_path / "c.jsonl")

@@ -309,6 +309,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, tokenizer: TextTokenizer) ->
             list(training_rows.of_file(path, tokenizer, 256))
 
 
+@pytest.mark.slow
 def test_a_long_stream_takes_seconds(tokenizer: TextTokenizer) -> None:
     """1,500 rows and 120 planted secrets: each row is read once, not once a secret."""
     own = Corpus("own", tuple(Record(f"u{i}", f"text {i} " + "of words " * 30) for i in range(400)))

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,6 +177,7 @@ def test_the_most_shadows_asked_are_trained(tmp_path: Path) -> None:
     assert all(len(sets) == 6 for sets in prepared.shadow_tasks.values())
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_the_shadows(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run", "hash")
     alone, beside = (dry_run.describe(plan_with(*a), folder, "ray") for a in ((), (Membership(4),)))

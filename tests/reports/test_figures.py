@@ -49,6 +49,7 @@ def test_run_has_a_figure_a_measure_one_a_ledger(results: Results) -> None:
     assert "undefended (none) not measured" in auc.alternative
 
 
+@pytest.mark.slow
 def test_many_findings_draw_what_page_one_quotes(four: Results) -> None:
     figures = {figure.title: figure for figure in drawn(four)}
     assert list(figures) == [

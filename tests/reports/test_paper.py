@@ -101,6 +101,7 @@ def test_more_curves_than_styles_are_refused(
         paper(sweep, "epsilon", "perplexity", "defense")
 
 
+@pytest.mark.slow
 def test_hostile_results_stay_text(hostile: Results) -> None:
     named = next(r.utility for r in hostile.releases if r.utility)
     one = paper(hostile, "epsilon", next(iter(named)), "defense")

@@ -221,6 +221,7 @@ def pipelines(made: Made, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fate", [*(pytest.param(f, marks=pytest.mark.full) for f in ("missing", "cut off")),
              "masked from the loss"],
@@ -296,7 +297,7 @@ def test_a_leak_of_what_was_reported_lost_is_a_leak(
 @pytest.mark.parametrize(
     "named",
     [
-        "by the adapter",
+        pytest.param("by the adapter", marks=pytest.mark.slow),
         *(pytest.param(n, marks=pytest.mark.full) for n in ("by the user", "embedded")),
     ],
 )

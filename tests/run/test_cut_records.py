@@ -110,6 +110,7 @@ def test_what_is_cut_is_counted_exactly(model: ModelFolder, tmp_path: Path) -> N
     assert cut_records(prepared(model, corpus(*LONG), tmp_path, 900)) == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_it_and_the_default_has_nothing_to_say(
     model: ModelFolder, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
     assert " of it for " not in replace(many, attacks={}).sentence
 
 
+@pytest.mark.slow
 def test_the_steps_are_those_that_a_run_reports(tmp_path: Path) -> None:
     """Each attacked release, the unprotected mixture included, as the pipeline names it."""
     made = estimate(prepared(tmp_path), 2)
@@ -284,6 +285,7 @@ def test_steps_after_the_first_are_timed() -> None:
     assert first_steps._whole([(0.0, 0.0)]) == 0.0
 
 
+@pytest.mark.slow
 def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
     run = prepared(tmp_path, defense=("submix:k=2", "dp_sgd"))
     (service, mixture), *whole = askings(run).values()

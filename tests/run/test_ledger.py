@@ -35,6 +35,7 @@ def found(results: Results) -> dict[str, FindingResult]:
     return {release.defense: release.findings[0] for release in results.releases}
 
 
+@pytest.mark.slow
 def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
     ran: Callable[..., Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

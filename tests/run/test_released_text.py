@@ -147,6 +147,7 @@ def test_a_warning_says_who_wrote_fewer_texts_than_the_references(
     assert not any("the public model wrote" in line for line in ran[1]["warnings"])
 
 
+@pytest.mark.slow
 def test_a_warning_says_what_the_public_model_wrote(corpus: Path, tmp_path: Path) -> None:
     """Two batches that answer 8 tokens each write one text of 12: its last 4 are not theirs."""
     writer = "invisible_ink_prompts:references=4,tokens=8,longest=16"
@@ -198,7 +199,7 @@ def test_another_number_of_texts_is_another_session(
     assert texts[:N] not in list(map(tuple, written(ran[0])))
 
 
-@pytest.mark.parametrize("lost", ["readers", "sessions"])
+@pytest.mark.parametrize("lost", [pytest.param("readers", marks=pytest.mark.slow), "sessions"])
 def test_a_killed_run_ends_with_the_same_texts_and_results(
     ran: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, lost: str
 ) -> None:

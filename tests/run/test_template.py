@@ -33,6 +33,7 @@ def run(tmp_path: Path) -> tuple[str | Path, ...]:
     return (*RUN, "--corpus", tmp_path / "own.jsonl", "--plan", tmp_path / "plan.toml")
 
 
+@pytest.mark.slow
 def test_own_words_are_planted_and_asked_from(
     run: tuple[str | Path, ...], tmp_path: Path, audit: Callable[..., tuple[int, str, str]]
 ) -> None:

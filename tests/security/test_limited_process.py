@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 ASKER = f"""
 from audit.models.template_process import TemplateProcess
@@ -23,6 +25,7 @@ def runs(pid: int) -> bool:
     return stat.exists() and stat.read_text("ascii").rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.slow
 def test_process_ends_itself_once_its_asker_was_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", ASKER], stdout=subprocess.PIPE) as asker:
         assert asker.stdout is not None

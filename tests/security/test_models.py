@@ -525,6 +525,7 @@ def test_endless_template_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert process._process is None
 
 
+@pytest.mark.slow
 def test_template_that_takes_memory_is_left() -> None:
     doubles = "{% set n = namespace(x='aaaaaaaaaa') %}{% for i in range(40) %}"
     doubles += "{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}"

@@ -212,13 +212,20 @@ LOGS: dict[str, tuple[Fault, str]] = {
 }
 
 
-@pytest.mark.parametrize("logs", [False, True], ids=["text", "log-probabilities"])
+@pytest.mark.parametrize(
+    "logs",
+    [
+        pytest.param(False, marks=pytest.mark.slow, id="text"),
+        pytest.param(True, id="log-probabilities"),
+    ],
+)
 def test_unharmed_server_leaks_and_quiet_is_silent(judged: Judge, logs: bool) -> None:
     assert rate_of(judged(logs=logs)).leaked is Leaked.LEAK
     quiet = rate_of(judged(logs=logs, quiet=True))
     assert quiet.leaked is Leaked.NONE_FOUND, quiet.sentence
 
 
+@pytest.mark.slow
 def test_values_in_another_form_are_named(judged: Judge) -> None:
     """The server knows the sentence, and after it writes what is no value."""
     rate = rate_of(judged(quiet=True, formed=False))
@@ -302,7 +309,11 @@ def test_penalty_is_seen_by_log_probabilities(judged: Judge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("every", "leaked"), [(50, Leaked.NONE_FOUND), (7, Leaked.INCONCLUSIVE)], ids=["few", "many"]
+    ("every", "leaked"),
+    [
+        pytest.param(50, Leaked.NONE_FOUND, marks=pytest.mark.slow, id="few"),
+        pytest.param(7, Leaked.INCONCLUSIVE, id="many"),
+    ],
 )
 def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked: Leaked) -> None:
     """Alike for planted sentences and others; about 60 people are in, and two would be a leak."""

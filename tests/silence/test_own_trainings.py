@@ -303,7 +303,16 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+QUICK = ("no step", "value masked", "weights NaN", "clipped to 0", "control still", "no counts")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=() if fault.name in QUICK else pytest.mark.slow)
+        for fault in FAULTS
+    ],
+)
 def test_training_fault_is_named_and_not_shown(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +323,7 @@ def test_training_fault_is_named_and_not_shown(
         assert fault.words in found.by
 
 
+@pytest.mark.slow
 def test_session_spent_before_the_coins_measures_nothing(tmp_path: Path) -> None:
     """One query was allowed, and no try needs so few; every measure is supposed to see."""
     run = trained(prepared(tmp_path, "submix:k=2,budget=1"))

@@ -137,6 +137,7 @@ def audit(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return found
 
 
+@pytest.mark.slow
 def test_quiet_endpoint_earns_silence_by_beacons(run: Run, audit: Audit) -> None:
     """Its contact and sight are its own: no control and no other measure speaks for it."""
     quiet = audit(learnt=True, quiet=True)

@@ -49,7 +49,13 @@ def test_own_template_is_read_however_it_was_applied() -> None:
     assert asked not in templates_of(tokenizer(chat.CHATML), asked)
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=["marks", "brackets", "dated"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        pytest.param(template, id=name, marks=pytest.mark.slow if name != "marks" else ())
+        for template, name in zip(TEMPLATES, ["marks", "brackets", "dated"], strict=True)
+    ],
+)
 def test_servers_of_conversations_take_what_users_say(template: str) -> None:
     own = ChatTemplate(tokenizer(template), "m")
     talks = [own.turns_of(one + SAID) for one in said_by_users(tokenizer(template))]

@@ -267,6 +267,7 @@ def interrupted(base: ModelFolder, stages: Path, workers: int | str) -> None:
     assert {one.path.name for one in tasks} <= set(ends)
 
 
+@pytest.mark.slow
 def test_an_interrupted_process_goes_on_where_it_was(base: ModelFolder, tmp_path: Path) -> None:
     interrupted(base, tmp_path, 1)
 

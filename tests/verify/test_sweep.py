@@ -50,7 +50,9 @@ def test_an_untouched_sweep_holds(sweep: Folder) -> None:
     assert [line[:7] for line in found.verified] == ["seeds/3", "seeds/4", "3 setti"]
 
 
-@pytest.mark.parametrize("says", EDITS)
+@pytest.mark.parametrize(
+    "says", [pytest.param(e, marks=pytest.mark.slow if i % 4 else ()) for i, e in enumerate(EDITS)]
+)
 def test_an_edit_of_what_seeds_show_together_is_found(says: str, sweep: Folder) -> None:
     change: Callable[[Any], None] = EDITS[says]
     sweep.edit("results.json", change)

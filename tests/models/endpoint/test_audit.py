@@ -317,6 +317,7 @@ def test_a_failing_endpoint_is_one_line(run, server):
         time.sleep(0.6 if "hang" in switches else 0)
 
 
+@pytest.mark.slow
 def test_a_failed_run_goes_on_where_it_was(run, server):
     attacks = ("extraction:generations=6", "name_leak:generations=1,length=4,decoys=2")
     failures = (3, 10)

@@ -322,7 +322,13 @@ def test_a_packed_answer_is_refused_unread(raw, coding):
         assert client.headers["Accept-Encoding"] == "identity"
 
 
-@pytest.mark.parametrize("head", [OK + b"Content-Length: 900000\r\n\r\n", OK + b"X-Slow: "])
+@pytest.mark.parametrize(
+    "head",
+    [
+        OK + b"Content-Length: 900000\r\n\r\n",
+        pytest.param(OK + b"X-Slow: ", marks=pytest.mark.slow),
+    ],
+)
 def test_a_server_that_drips_is_left(raw, head):
     began = time.monotonic()
     with pytest.raises(UsageError, match=r"did not answer within 0\.5 s; give a longer"):
