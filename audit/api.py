@@ -207,13 +207,14 @@ def planned(
     from audit.plan.execution import check_gpus, execution
     from audit.plan.resolve import resolve
     from audit.plan.settings import gather
-    from audit.results.folder import find
+    from audit.results.find import begun_with, find
     from audit.run import dry_run, pipeline
     from audit.run import freeze as freezing
 
     path = None if plan is None else Path(plan)
     given = gather(_checked(settings), path, trust_config=trust_config)
-    how, made = execution(given), resolve(given)
+    how = execution(given)
+    made = resolve({**begun_with(how.output), **given})
     check_gpus(how.processes, made.device)
     again = made.command.replace("PLAN.toml", shlex.quote(str(path or "PLAN.toml")))
     folder = find(how.output, made.document, trust_stages, again)
@@ -235,11 +236,12 @@ def planned_sweep(
 ) -> Planned:
     """Resolve the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
     from audit.plan.execution import execution
-    from audit.results.folder import find
+    from audit.results.find import begun_with, find
     from audit.run.sweep import sweep as sweeping
 
     given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
-    how, made = execution(given), sweeping.resolve(given, table)
+    how = execution(given)
+    made = sweeping.resolve({**begun_with(how.output), **given}, table)
     again = shlex.join(["audit", "sweep", str(plan)])
     folder = find(how.output, made.document, trust_stages, again)
     return Planned(

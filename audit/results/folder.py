@@ -11,10 +11,8 @@ import contextlib
 import hmac
 import json
 import secrets as random_bytes
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,12 +22,8 @@ from audit.core.digest import digest_of_json, sha256_of_file
 from audit.core.errors import DamagedError, UsageError
 from audit.core.files import read_json, read_lines
 from audit.core.scratch import remove_abandoned
-from audit.core.visible import visible
 from audit.core.writing import append_lines, write_atomically
 from audit.results import foreign
-
-HOME = Path("audits")  # of runs that are given no folder
-SHOWN = 4  # settings in which two plans differ
 
 
 @dataclass(frozen=True)
@@ -321,62 +315,6 @@ def _is_row(line: dict[str, Any]) -> bool:
     )
 
 
-def find(
-    output: Path | None, plan: Mapping[str, Any], trust: bool = False, command: str = ""
-) -> RunFolder:
-    """Choose the folder to run in: `output`, else the newest of this plan, else a new one.
-
-    plan: its document. trust: as in RunFolder. command: what runs the plan, without its folder.
-    Raises UsageError if `output` holds another plan or something else, or is led elsewhere by a
-    link.
-    """
-    plan_hash = digest_of_json(plan)
-    _check_links(HOME if output is None else output)
-    path = _newest(plan_hash) or _fresh(plan_hash) if output is None else output
-    again = shlex.join([*shlex.split(command), "--output", str(path)]) if command else ""
-    found = RunFolder(path, plan_hash, trust, again)
-    if output is None:
-        return found
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"{output}: is a file; --output needs a folder")
-    foreign.check(output)
-    record = run_record(output)
-    if record is None:
-        # a run killed before it wrote manifest.json leaves no more than these
-        names = {p.name for p in output.iterdir()} if output.exists() else set()
-        if any(n != "stages" and not writing.PARTIAL.fullmatch(n) for n in names):
-            raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
-    elif record.get("hash") != plan_hash:
-        raise UsageError(
-            f"{output}: holds a run of another plan ({_difference(record['plan'], plan)}); "
-            "give the same settings, or choose another --output"
-        )
-    return found
-
-
-def _difference(there: Any, here: Mapping[str, Any]) -> str:
-    """Name what two plans' documents do not share, with the values of numbers and short texts."""
-    old = there if isinstance(there, Mapping) else {}
-    new = json.loads(json.dumps(here))  # a tuple is a list where it was stored
-    keys = sorted(k for k in {*old, *new} - {"hash"} if old.get(k) != new.get(k))
-    if len(keys) > SHOWN:
-        return f"{len(keys)} settings differ"
-    return ", ".join(
-        f"{key}: {visible(str(pair[0]), 20)} there, {visible(str(pair[1]), 20)} here"
-        if all(isinstance(one, str | int | float) for one in pair)
-        else f"another {key}"
-        for key in keys
-        for pair in [(old.get(key), new.get(key))]
-    )
-
-
-def _check_links(output: Path) -> None:
-    """Refuse a link in a path from here: a stranger's checkout may hold one."""
-    for path in (output, *output.parents):
-        if path.is_symlink() and (path == output or not output.is_absolute()):
-            raise UsageError(f"{path}: is a link; give --output the folder that it leads to")
-
-
 def run_record(folder: Path) -> dict[str, Any] | None:
     """Read manifest.json of a run folder: plan, its hash and the run's status; None: no run's."""
     try:
@@ -385,13 +323,3 @@ def run_record(folder: Path) -> dict[str, Any] | None:
         return None
     ours = isinstance(record, dict) and {"schema_version", "status", "plan"} <= set(record)
     return record if ours and record.get("hash") else None
-
-
-def _newest(plan_hash: str) -> Path | None:
-    folders = [path.parent for path in HOME.glob("*/manifest.json")]
-    same = [path for path in folders if (run_record(path) or {}).get("hash") == plan_hash]
-    return max(same, key=lambda path: (path.stat().st_mtime, path.name), default=None)
-
-
-def _fresh(plan_hash: str) -> Path:
-    return HOME / f"{date.today().isoformat()}-{plan_hash[:8]}"

@@ -13,7 +13,7 @@ from audit.core.errors import UsageError
 from audit.core.files import read_lines
 from audit.core.scratch import SHORT
 from audit.core.writing import append_lines, write_atomically
-from audit.results.folder import RunFolder, clean, find, run_record
+from audit.results.folder import RunFolder, clean, run_record
 
 PLAN = {"seed": 0}
 PROJECT = Path(__file__).parents[2]
@@ -200,76 +200,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     assert (tmp_path / "file").read_text("utf-8") == ""
 
 
-# finding a folder
-
-
-def test_without_an_output_the_newest_folder_of_the_plan_is_taken(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for age, name, plan_hash in [(30, "a", "x"), (10, "b", "x"), (20, "c", "x"), (1, "d", "y")]:
-        finished(tmp_path / "audits" / name, plan_hash)
-        os.utime(tmp_path / "audits" / name, (1e9 - age, 1e9 - age))
-    assert find(None, "x").path == Path("audits/b")
-    assert find(None, "y").path == Path("audits/d")
-
-
-def test_without_an_output_and_without_a_run_a_dated_folder_is_made(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "audits" / "stray").mkdir(parents=True)
-    (tmp_path / "audits" / "stray" / "manifest.json").write_text("{torn")
-    found = find(None, "0123456789abcdef").path
-    assert found.parent == Path("audits") and not found.exists()
-    assert found.name.endswith("-01234567")
-    again = find(None, "0123456789abcdef", command="audit run --plan 'my plan.toml'")
-    found.mkdir(parents=True)
-    again.mark("running", PLAN)
-    assert run_record(found)["command"] == f"audit run --plan 'my plan.toml' --output {found}"
-
-
-def test_an_output_of_the_same_plan_is_gone_on_with(tmp_path):
-    finished(tmp_path / "run", "x")
-    assert find(tmp_path / "run", "x") == RunFolder(tmp_path / "run", "x")
-    assert find(tmp_path / "new", "x") == RunFolder(tmp_path / "new", "x")
-    (tmp_path / "empty").mkdir()
-    assert find(tmp_path / "empty", "x").path == tmp_path / "empty"
-
-
-def test_an_output_of_another_plan_is_refused(tmp_path):
-    finished(tmp_path / "run", "x")
-    with pytest.raises(UsageError, match="another plan"):
-        find(tmp_path / "run", "y")
-
-
-def test_an_output_full_of_something_else_is_refused(tmp_path):
-    (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(UsageError, match="not empty"):
-        find(tmp_path, "x")
-    with pytest.raises(UsageError, match="is a file"):
-        find(tmp_path / "thesis.tex", "x")
-
-
-@pytest.mark.parametrize("left", [[], ["stages/.gitignore"], ["stages/lock"]])
-def test_a_run_killed_before_its_manifest_goes_on_in_its_output(tmp_path, left):
-    """Killed at any instant: also before, and while, the first manifest is written."""
-    for name in left:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    assert find(tmp_path, "x").path == tmp_path
-
-
-def test_a_run_killed_while_its_first_manifest_is_written_goes_on(tmp_path, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def kill(*_):
-        raise Killed
-
-    monkeypatch.setattr(os, "fsync", kill)
-    with pytest.raises(Killed), RunFolder(tmp_path, "x").held(PLAN):
-        pass
-    monkeypatch.undo()
-    assert run_record(tmp_path) is None
-    assert find(tmp_path, "x").path == tmp_path
-    finished(tmp_path, "x")
+# manifests
 
 
 def test_whatever_is_no_manifest_is_none(tmp_path):

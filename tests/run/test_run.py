@@ -18,6 +18,7 @@ import pytest
 
 from audit.corpora import writing
 from audit.findings import stored
+from audit.plan import resolve
 from audit.results import schema, sums
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
@@ -99,6 +100,16 @@ def test_the_ledger_never_passes_epsilon_and_every_query_is_in_it(done: Path) ->
         totals = [sum(part) for part in zip(*charged, strict=True)]
         assert all(total < 2.0 for total in totals)
         assert session.epsilon_spent == pytest.approx(totals, rel=1e-5)
+
+
+def test_another_machines_threads_are_not_another_plan(
+    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(done, tmp_path / "out")
+    monkeypatch.setattr(resolve, "threads_of", lambda *_: 2)
+    assert finish(tmp_path / "out", "--reveal").returncode == 0
+    other = finish(tmp_path / "out", "--threads", "2")
+    assert other.returncode == 2 and "another plan (threads: 1 there, 2 here)" in other.stderr
 
 
 def test_every_release_is_measured_on_the_same_tokens(done: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 from audit.core import files
 from audit.core.errors import UsageError
 from audit.results import foreign
-from audit.results.folder import RunFolder, clean, find
+from audit.results.find import find
+from audit.results.folder import RunFolder, clean
 from reports.html import Html
 from tests.command_line import audit
 from tests.security.homes import Home
@@ -130,7 +131,7 @@ def test_links_lead_no_run_elsewhere(
     (tmp_path / "audits").symlink_to(home.path)
     for output in (None, Path("audits"), Path("audits/ci"), tmp_path / "audits"):
         with pytest.raises(UsageError, match=r"audits: is a link; give --output"):
-            find(output, "x")
+            find(output, {})
 
 
 def test_a_run_folder_leaves_other_modes_alone(tmp_path: Path) -> None:
