@@ -70,7 +70,7 @@ def plant(
         users = own.drawn(corpus, given["coin_users"], draws) if "coin_users" in given else None
         planted, record = plant_into(corpus, canaries, seed, designed, users)
         record = _write(record, planted, corpus, manifest, output)
-    except BaseException:  # an interrupt, too: nothing half-written stays
+    except (UsageError, KeyboardInterrupt):
         if made is not None and not output.exists():
             remove_folder(made)
         raise
@@ -90,11 +90,18 @@ def _write(
             record = replace(record, own=kept)
         manifests.write(record, manifest)
         writing.write(planted.records, output)
-    except BaseException:
-        for file in files if not output.exists() else ():
-            file.unlink(missing_ok=True)
+    except UsageError:
+        _unlink(files)
+        raise
+    except KeyboardInterrupt:
+        _unlink(files if not output.exists() else [])
         raise
     return record
+
+
+def _unlink(files: Sequence[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
 
 
 BEACONS = "none"  # until it is measured, over 5 seeds, that they leave the AUC of coins as it is

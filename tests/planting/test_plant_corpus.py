@@ -185,12 +185,15 @@ def plant(tmp_path: Path) -> Callable[..., str]:
 def test_a_kill_leaves_the_manifest_alone(
     tmp_path: Path, plant: Callable[..., str], monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
+    class Killed(BaseException):
+        pass
+
     def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+        raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(writing, "write_atomically", killed)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Killed):
             plant(output)
     assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl", "m.json"}
     before = (tmp_path / "m.json").read_bytes()
