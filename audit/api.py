@@ -235,19 +235,20 @@ def planned_sweep(
     **settings: Unpack[Settings],
 ) -> Planned:
     """Resolve the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
-    from audit.plan.execution import execution
+    from audit.plan.execution import check_gpus, execution
     from audit.results.find import begun_with, find
     from audit.run.sweep import sweep as sweeping
 
     given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
     how = execution(given)
     made = sweeping.resolve({**begun_with(how.output), **given}, table)
+    check_gpus(how.processes, made.plans[0].device)
     again = shlex.join(["audit", "sweep", str(plan)])
     folder = find(how.output, made.document, trust_stages, again)
     return Planned(
         folder.path,
         how.formats,
-        partial(sweeping.describe, made, folder, how.workers),
+        partial(sweeping.describe, made, folder, how.workers, how.processes),
         _showing(partial(sweeping.run, made, how, folder)),
     )
 

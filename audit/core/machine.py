@@ -41,6 +41,12 @@ def launched() -> int | None:
     return int(rank)
 
 
+def launched_here() -> int:
+    """Count the processes that a launcher has started on this machine; 0 where none has."""
+    number = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return int(number) if launched() is not None and number.isdecimal() else 0
+
+
 def _words(name: str) -> list[str]:
     """Read the words of a file of the control group; none where it has no such limit."""
     try:

@@ -174,6 +174,12 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
     )
 
 
+@lru_cache(maxsize=1)
+def files_hash(folder: ModelFolder) -> str:
+    """Compute SHA-256 of all files that loading a model opens, once per process."""
+    return hash_of([*weight_files(folder.path), *small_files(folder.path)])
+
+
 def hash_of(files: Iterable[Path], about: str = "") -> str:
     """Compute SHA-256 of `about` and of the files' names and contents, each after its length."""
     digest = hashlib.sha256()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError
-from audit.core.machine import launched
+from audit.core.machine import launched, launched_here
 from audit.core.visible import visible
 from audit.plugins import registry
 
@@ -24,8 +24,8 @@ class Execution:
 
     workers: a number of processes (0: as many as cores and memory hold), "ray" or
         "ray://HOST:PORT".
-    processes: how many train each model together whose method can be divided; sums are added in
-        another order then, which rounds otherwise.
+    processes: how many train each model together here whose method can be divided; sums are added
+        in another order then, which rounds otherwise. A launcher decides it.
     author: who is named as having run it; "" for nobody.
     sharded: whether each of the processes that train one model holds a part of a frozen base.
     """
@@ -45,7 +45,7 @@ def execution(settings: dict[str, Any]) -> Execution:
     for name in formats:
         registry.check("reports", name)
     output = settings.get("output")
-    processes = _several(settings.get("processes", 1))
+    processes = launched_here() or _several(settings.get("processes", 1))
     workers = parsed(settings.get("workers", 0))
     if processes > 1 and isinstance(workers, str):
         raise UsageError("--processes: give a number of --workers; Ray divides no training")

@@ -16,6 +16,7 @@ from safetensors.torch import save_file, save_model
 
 from audit.core import stages
 from audit.core.counts import Counts
+from audit.core.errors import UsageError
 from audit.core.machine import launched
 from audit.core.model import PreTrainedModel
 from audit.core.processes import ALONE, Processes
@@ -23,7 +24,7 @@ from audit.core.progress import Remark, StepProgress
 from audit.core.training import NO_TEACHERS, BestStep, NotFiniteError, Teachers
 from audit.models import this_process
 from audit.models.adapters import fresh, is_adapted, own_weights, put, read_weights
-from audit.models.loading import load_tokenizer
+from audit.models.loading import files_hash, load_tokenizer
 from audit.train import counted
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.models import TrainedModels, public_model
@@ -123,6 +124,28 @@ def _teachers(task: Task) -> Teachers:
     return TrainedModels(public, tuple(map(weights_path, task.teachers)), task.base.lora)
 
 
+def _check_alike(task: Task, processes: Processes) -> None:
+    """Raise UsageError, in all, where one has other code or another model than the first.
+
+    What is trained does not show it: a frozen base and a tokenizer are no part of it.
+    """
+
+    def own() -> tuple[str, str]:
+        return dataclasses.replace(task).key, files_hash(task.base)
+
+    first = processes.first(own)
+
+    def check() -> list[None]:
+        if own() != first:
+            raise UsageError(
+                f"process {processes.rank} has another model in {task.base.path}, or other "
+                "versions of audit and its libraries, than process 0; give all the same"
+            )
+        return []
+
+    processes.every(check)
+
+
 def _train(
     task: Task,
     report: StepProgress,
@@ -130,6 +153,8 @@ def _train(
     processes: Processes = ALONE,
 ) -> None:
     this_process.prepare(task.threads)
+    if processes.number > 1:
+        _check_alike(task, processes)
     tokenizer = load_tokenizer(task.base)
     model = processes.hold(partial(_fresh, task), task.device)
     label, last = task.training.label, [0.0]

@@ -66,3 +66,12 @@ def test_launched_is_who_has_a_rank_and_knows_where_to_meet(
     for name, value in {**LAUNCH, **more}.items():
         monkeypatch.setenv(name, value)
     assert machine.launched() == rank
+
+
+@pytest.mark.parametrize(("here", "rank", "count"), [("2", "1", 2), ("", "1", 0), ("2", "", 0)])
+def test_launched_here_counts_this_machine(
+    here: str, rank: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**LAUNCH, "RANK": rank, "LOCAL_WORLD_SIZE": here}.items():
+        monkeypatch.setenv(name, value)
+    assert machine.launched_here() == count

@@ -253,6 +253,29 @@ def test_as_many_processes_as_train_at_once_are_in_memory(tmp_path: Path) -> Non
     assert three.to_train == pytest.approx(two.to_train, rel=0.02)
 
 
+@pytest.mark.usefixtures("alike")
+@pytest.mark.parametrize("launcher", [False, True])
+def test_processes_of_one_training_share_its_time(
+    launcher: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each holds the public model and its own; there are two cores for the three of them."""
+    monkeypatch.setattr(module, "cores", lambda: 2)
+    run = prepared(tmp_path, defense=("dp_sgd", "none"), references=False)
+    own = 4.0 * run.plan.model.parameters
+    if launcher:
+        names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        for name, value in zip(names, ("0", "6", "3", "there", "1"), strict=True):
+            monkeypatch.setenv(name, value)
+    given = execution({} if launcher else {"processes": 3})
+    alone, several = estimate(run, 1), estimate(run, given.workers, given.processes)
+    assert alone is not None and several is not None and several.processes == 1
+    assert several.trainings["dp_sgd"] == pytest.approx(alone.trainings["dp_sgd"] / 2)
+    assert several.trainings["none"] == alone.trainings["none"]
+    more = several.to_train - alone.to_train
+    assert more == pytest.approx(2 * (module.resident() + 2 * own + 1e6), rel=0.02)
+    assert several.decided.startswith("processes: 3 of 1 thread train each model")
+
+
 def cost(run: Run) -> Cost:
     return first_steps.cost_of(run.wanted[0], run.tokenizer)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -65,6 +66,7 @@ class Ended:
 
     held: frozen numbers that it holds. error: that ended it. kept: whether the whole base is there.
     beside: frozen numbers of other blocks that it held, at most, when it had read the last one.
+    loading: when it began and ended to load the whole model, by the clock of all processes.
     """
 
     adapters: Tensor
@@ -72,6 +74,7 @@ class Ended:
     error: str = ""
     kept: bool = False
     beside: int = 0
+    loading: tuple[float, float] = (0.0, 0.0)
 
 
 def loaded(case: Case, rank: int, seen: list[Any]) -> Any:
@@ -93,9 +96,18 @@ def loaded(case: Case, rank: int, seen: list[Any]) -> Any:
 
 def ended(case: Case, processes: Processes, checkpoint: Checkpoint = NO_CHECKPOINT) -> Ended:
     seen: list[Any] = []
+    times: list[float] = []
+
+    def load(device: str) -> Any:
+        times.append(time.monotonic())
+        whole = loaded(case, processes.rank, seen)
+        time.sleep(0.1)
+        times.append(time.monotonic())
+        return whole
+
     head.AT_ONCE = case.at_once
     try:
-        model = processes.hold(lambda device: loaded(case, processes.rank, seen), "cpu")
+        model = processes.hold(load, "cpu")
         gc.collect()
         beside = watched(model)
         training = replace(people(), processes=processes, checkpoint=checkpoint)
@@ -107,8 +119,8 @@ def ended(case: Case, processes: Processes, checkpoint: Checkpoint = NO_CHECKPOI
     frozen = [p for p in model.parameters() if not p.requires_grad]
     parts = [p.to_local() if hasattr(p, "to_local") else p for p in frozen]
     adapters = torch.cat([one.flatten() for one in own_weights(model).values()])
-    held = sum(map(Tensor.numel, parts))
-    return Ended(adapters, held, kept=seen[0]() is not None, beside=max(beside, default=0))
+    held, most = sum(map(Tensor.numel, parts)), max(beside, default=0)
+    return Ended(adapters, held, "", seen[0]() is not None, most, (times[0], times[1]))
 
 
 def watched(model: Any) -> list[int]:
@@ -193,6 +205,7 @@ def test_each_process_holds_its_part_of_the_blocks_alone(both: Pair) -> None:
     held = [one.held - around for one in both_ended]
     assert sum(held) == inside and max(held) < 0.51 * inside
     assert not any(one.kept or one.beside for one in both_ended)
+    assert both_ended[0].loading[1] <= both_ended[1].loading[0]  # never two wholes
     assert ended(Case(replace(WIDE, steps=1)), ALONE).beside == inside // 2
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from audit import api
+from audit.core.errors import UsageError
 from audit.core.files import read_json
 from audit.core.model import ModelFolder
 from audit.core.processes import Processes
@@ -23,6 +27,7 @@ from audit.train.task import Task
 from audit.train.train import _train, train_on, workers_for
 from audit.train.workers import together
 from audit.train.workers.serial import Serial
+from tests.models.training.in_threads import in_threads
 from tests.train.conftest import silent
 from tests.train.test_checkpoints import base, task  # noqa: F401
 
@@ -116,6 +121,22 @@ def test_a_launcher_runs_one_audit(launcher: list[str], lora: str | None, tmp_pa
     assert api.verify(tmp_path / "several").holds
 
 
+def leaves(given: object, report: object, teachers: object, processes: Processes) -> None:
+    """What a process does that is killed after the others were told that it is there."""
+    processes.every(lambda: [])
+    os._exit(1)
+
+
+@pytest.mark.slow
+def test_process_lost_before_blocks_are_divided_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("audit.train.workers.sharded.MEETING", timedelta(seconds=1))
+    with together.together(2, nullcontext(Serial()), True) as place:
+        assert isinstance(place, together.Together)
+        place.group.first(lambda: (leaves, None, False))
+        with pytest.raises(together.LostError):
+            together._holding(place.group, True).hold(lambda device: None, "cpu")
+
+
 def ends(rank: int, number: int, place: str) -> None:
     """What a process does that is killed while it starts."""
 
@@ -148,6 +169,27 @@ def test_different_weights_are_an_error(base: ModelFolder, tmp_path: Path) -> No
     with pytest.raises(RuntimeError, match="ended with different weights"):
         _train(one, lambda label, share: None, None, Beside(0, "other weights"))
     assert not one.path.exists()
+
+
+def test_another_frozen_base_in_one_process_is_refused(
+    base: ModelFolder,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Adapters alone would be equal in all of them."""
+    place = tmp_path / "there"
+    shutil.copytree(base.path, place)
+    weights = load_file(place / "model.safetensors")
+    weights["transformer.ln_f.weight"][0] += 1.0
+    save_file(weights, place / "model.safetensors", {"format": "pt"})
+    one = task(base, "dp_sgd, lora", tmp_path / "stages")
+    tasks = [one, replace(one, base=replace(one.base, path=place))]
+
+    def refused(processes: Processes) -> bool:
+        with pytest.raises(UsageError, match="process 1 has another model in"):
+            _train(tasks[processes.rank], silent, None, processes)
+        return True
+
+    assert in_threads(2, refused) == [True, True] and not one.path.exists()
 
 
 def test_the_first_alone_writes(base: ModelFolder, tmp_path: Path) -> None:  # noqa: F811

@@ -248,7 +248,7 @@ class NoisySum:
         self._processes = processes
         self._parameters = trainable(model)
         self.rows = Rows(bands, lambda like: noise.drawn(like, stream))
-        self._to_check = LONELY
+        self._lonely, self._checked = LONELY, False
         # fresh adapters are zero on one side, and so are all gradients of the other
         self._zero = [p for name, p in model.named_parameters() if p.requires_grad and _B in name]
 
@@ -274,10 +274,11 @@ class NoisySum:
         """Add the clipped gradients to `totals`; return the pieces of those that contribute."""
         pieces: list[Piece] = []
         for batch in batches:
-            if self._to_check:
+            several = batch.examples > 1
+            if not self._checked and (several or self._lonely):
                 first = Batch(batch.blocks[:1]) if batch.chunked else batch.part(0, checked(batch))
                 self._check(first)
-                self._to_check = 0 if batch.examples > 1 else self._to_check - 1
+                self._lonely, self._checked = self._lonely - 1, several
             clipped = clipped_gradients(self._model, batch, self._noise.max_norm)
             if not bool(clipped.losses.isfinite().all() and clipped.norms.isfinite().all()):
                 raise NotFiniteError("a loss is not finite; lower learning_rate or clip")

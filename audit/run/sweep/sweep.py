@@ -164,10 +164,10 @@ def _versions() -> dict[str, str]:
     return {"audit": audit.__version__, **{n: version(n) for n in ("torch", "transformers")}}
 
 
-def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
+def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0, processes: int = 1) -> str:
     """Describe the grid and the trainings it needs: wanted, shared, finished.
 
-    workers: as `--workers`.
+    workers: as `--workers`. processes: as `--processes` of a run.
     """
     prepared = [prepare(plan, folder.stages) for plan in sweep.plans]
     plan = sweep.plans[0]
@@ -184,7 +184,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
         tokens = sum(p.train_tokens[chosen] for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
-    lines += [*_trainings(prepared), *_expected(prepared, workers)]
+    lines += [*_trainings(prepared), *_expected(prepared, workers, processes)]
     lines += [*query_lines(prepared[0]), *few_seeds(len(sweep.plans))]
     return "\n".join(map(printed, lines))
 
@@ -196,9 +196,9 @@ def _users(prepared: Sequence[Run]) -> str:
     return f"users: {len(coins[0])} decided by coin in each seed, {trained} of them trained on"
 
 
-def _expected(prepared: list[Run], workers: int | str) -> list[str]:
+def _expected(prepared: list[Run], workers: int | str, processes: int) -> list[str]:
     """Describe how long the sweep takes, seed after seed, and what its stages need."""
-    each = [one for p in prepared if (one := estimate(p, workers)) is not None]
+    each = [one for p in prepared if (one := estimate(p, workers, processes)) is not None]
     if not each:
         return []
     for one in each:

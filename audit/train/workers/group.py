@@ -15,6 +15,7 @@ from torch import distributed as dist
 from audit.core.processes import Processes
 
 T = TypeVar("T")
+MEETING = timedelta(minutes=2)  # until those that have started here have met
 PATIENCE = timedelta(days=7)  # how long the others wait while the first attacks
 LOST = (
     "a process that trained with this one has ended; the same command goes on from the last "

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torch.distributed import DistError
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.distributed_c10d import _set_pg_timeout
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -27,7 +28,7 @@ from audit.models.head import AT_ONCE, head_for
 from audit.models.layers import blocks
 from audit.models.training.per_example_gradients import trainable
 from audit.train.models import public_model
-from audit.train.workers.group import LOST, PATIENCE, LostError
+from audit.train.workers.group import LOST, MEETING, PATIENCE, LostError, noticing
 
 T = TypeVar("T")
 
@@ -123,8 +124,15 @@ class Shards(Processes):
 
 @lru_cache(maxsize=1)
 def _mesh(group: Processes, device: str) -> DeviceMesh:
-    """Open the processes' own group for blocks, once in a run: PyTorch keeps it for ever."""
-    return DeviceMesh.from_group(dist.new_group(timeout=PATIENCE), device)
+    """Open the processes' own group for blocks, once in a run: PyTorch keeps it for ever.
+
+    Opening it notices no process that has ended, so that waits only while all are about to.
+    """
+    group.every(lambda: [])
+    with noticing():
+        own = dist.new_group(timeout=MEETING)
+    _set_pg_timeout(PATIENCE, own)
+    return DeviceMesh.from_group(own, device)
 
 
 @contextlib.contextmanager

@@ -29,12 +29,11 @@ from audit.core.processes import Processes
 from audit.core.progress import StepProgress
 from audit.core.scratch import SHORT, scratch
 from audit.train.task import Task
-from audit.train.workers.group import LOST, PATIENCE, Group, LostError, noticing
+from audit.train.workers.group import LOST, MEETING, PATIENCE, Group, LostError, noticing
 from audit.train.workers.place import R, Train, Workers
 from audit.train.workers.pool import end_with_parent, starting
 
 T = TypeVar("T")
-MEETING = timedelta(minutes=2)  # until those that have started here have met
 JOINING = timedelta(hours=1)  # the same elsewhere: the first plans before
 STARTED = "started"  # number of the others, in the store that all meet in
 INTERFACE = "GLOO_SOCKET_IFNAME"

@@ -535,7 +535,12 @@ def test_lone_examples_do_not_end_the_check(monkeypatch: pytest.MonkeyPatch) -> 
     seen: list[int] = []
     monkeypatch.setattr(NoisySum, "_compare", lambda self, batch: seen.append(batch.examples))
     few = [Example((([0, 1, 2], [0.5, 0.5]),))] * 3
-    for sizes, checked in (((1, 1, 2, 3) * 2, [1, 1, 2]), ((1,) * 9, [1] * dp_sgd.LONELY)):
+    lonely, alone = (1,) * 9, [1] * dp_sgd.LONELY
+    for sizes, checked in (
+        ((1, 1, 2, 3) * 2, [1, 1, 2]),
+        (lonely, alone),
+        ((*lonely, 2, 3, *lonely, 2), [*alone, 2]),
+    ):
         release = NoisySum(tiny(), Noise(1.0, 1.0), Noise(1.0, 1.0).stream(people(), "noise"))
         seen.clear()
         release.into_gradients([collate(few[:n], CPU) for n in sizes], 1.0)

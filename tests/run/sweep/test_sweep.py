@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit import api
 from audit.core.corpus import Corpus, Record
 from audit.core.defense import Defense
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -44,7 +45,7 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
-from audit.run.sweep import summary
+from audit.run.sweep import summary, sweep
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
 from audit.statistics.clopper_pearson import clopper_pearson
@@ -638,6 +639,18 @@ def test_a_dry_run_prints_the_grid_and_the_trainings_it_shares(tmp_path: Path) -
     assert "submix:k=2:" in ran.stdout and "submix:epsilon=8.0,k=2:" in ran.stdout
     # both ε share the four members of each seed; `none` makes a fifth
     assert "trainings: 10 in all; 8 more are wanted and shared; 0 are finished" in ran.stdout
+
+
+def test_dry_run_counts_the_processes_of_each_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(sweep, "estimate", lambda run, *how: asked.append(how))
+    (tmp_path / "plan.toml").write_text(
+        'defense = "dp_sgd"\nattack = "membership"\nprocesses = 3\n[sweep]\nseeds = [1]\n'
+    )
+    api.planned_sweep(tmp_path / "plan.toml", output=tmp_path / "out").describe()
+    assert asked == [(0, 3)]
 
 
 def test_a_bad_table_is_one_line(tmp_path: Path) -> None:
