@@ -12,7 +12,7 @@ from audit.results.schema import Results
 
 LONGEST = 60  # characters of a value that are shown
 _DERIVED = ("hash", "corpus")  # follow from the other settings, or stand with the corpus
-_PASSING = ("date", "seconds")  # of the environment: no two runs share them
+_PASSING = ("began", "date", "seconds")  # of the environment: no two runs share them
 _ABSENT = "not set"
 
 

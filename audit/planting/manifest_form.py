@@ -125,7 +125,7 @@ class Form(Closed):
     users: Natural
     population: Size
     seed: int
-    key: Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$")]
+    key: Annotated[str, Field(pattern=r"^([0-9a-f]{2}){16,}$")]  # no shorter one hides values
     coins: dict[Text, Coin]
     spaces: list[Symbols]
     secrets: Annotated[list[OneSecret], Field(min_length=1)]

@@ -13,6 +13,7 @@ import json
 import secrets as random_bytes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class RunFolder:
         """
         notes = list(filter(None, [stage_key.made()]))
         aside = stages.admit(self.stages, self.trust)
-        mine = self.stage(f"owner-{self.plan_hash}.json")
+        mine = self.stage(f"{self._owner}.json")
         lines = [self.path / "ledger.jsonl", self.path / "samples.jsonl"] * (not mine.exists())
         answers = self.stage("answers.jsonl")
         if self.trust:
@@ -79,8 +80,19 @@ class RunFolder:
         lines += [answers] * (not _all_sealed(answers))
         strange = [path for path in lines if path.exists() and not self.trust]
         stages.put_aside(self.stages, strange)
-        stages.write(mine, json.dumps({"plan": self.plan_hash}))
+        _ = self.began  # from now on
         return [*notes, *_put_aside(self.stages, len(aside) + len(strange))]
+
+    @property
+    def began(self) -> str:
+        """Return the day (UTC) on which this plan was first run here, whenever it is resumed."""
+        today = datetime.now(UTC).date().isoformat()
+        first = {"plan": self.plan_hash, "began": today}
+        return str(self.stored(self._owner, lambda: first).get("began", ""))
+
+    @property
+    def _owner(self) -> str:
+        return f"owner-{self.plan_hash}"
 
     def seal(self) -> None:
         """Sign results.json, so that it need not be made again."""

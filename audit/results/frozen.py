@@ -14,7 +14,7 @@ from typing import Any
 
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError, first_line
-from audit.core.files import parsed, read_text
+from audit.core.files import LARGEST, parsed, regular
 from audit.results.numbers import infinite, plain
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -71,8 +71,8 @@ class Frozen:
 def read(path: Path) -> Frozen:
     """Read a frozen plan. Raises UsageError for any file that is not as it was written."""
     try:
-        text = read_text(path)
-        statement = parsed(text)
+        content = regular(path, LARGEST).read_bytes()
+        statement = parsed(content.decode())
         if statement["predicateType"] != PREDICATE:
             raise UsageError(f"{path}: not a frozen plan; `audit plan --freeze FILE` writes one")
         fixed = statement["predicate"]
@@ -82,7 +82,7 @@ def read(path: Path) -> Frozen:
             raise UsageError(f"{path}: its plan was edited: the subject is not its hash")
         sizes = fixed["tests"], fixed["claim_tests"]
         found = Frozen(plan, *sizes, fixed["level"], fixed["rules"])
-        same = found.text == text
+        same = found.text.encode() == content
     except UsageError:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def freeze(
     once.
     """
     for one in (path, signature_of(path)):
-        if one.exists():
+        if os.path.lexists(one):  # ssh-keygen would write through a link
             raise UsageError(
                 f"{one}: exists already; a plan is frozen once, so choose another file"
             )

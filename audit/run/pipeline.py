@@ -116,7 +116,7 @@ def _audit(
         warnings=[*warnings(current, audited), *cut_records(current)],
         reproduce=plan.command,
         plan={**plan.document, "hash": plan.hash},
-        environment=_environment(plan, author, time.monotonic() - began),
+        environment=_environment(plan, author, bench.folder.began, time.monotonic() - began),
         corpus=_corpus(current),
         releases=audited,
     )
@@ -158,8 +158,11 @@ def judged(measured: Sequence[Measured], references: bool) -> list[ReleaseResult
     return results
 
 
-def _environment(plan: Plan, author: str, seconds: float) -> dict[str, Any]:
-    """Describe where, when and by whom it was run; two runs of a plan may differ here."""
+def _environment(plan: Plan, author: str, first: str, seconds: float) -> dict[str, Any]:
+    """Describe where, when and by whom it was run; two runs of a plan may differ here.
+
+    first: the day on which it began.
+    """
     return {
         "audit": audit.__version__,
         "python": platform.python_version(),
@@ -167,6 +170,7 @@ def _environment(plan: Plan, author: str, seconds: float) -> dict[str, Any]:
         "transformers": version("transformers"),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": plan.device,
+        "began": first,
         "date": datetime.now(UTC).date().isoformat(),
         "seconds": round(seconds, 1),
         **({"author": author} if author else {}),

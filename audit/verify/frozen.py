@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +20,10 @@ from audit.verify.differences import differences
 from audit.verify.documents import Stated
 from audit.verify.sigstore_bundle import Bundle, existed
 
-EARLIER = "that other plans were frozen earlier, and left unused, cannot be excluded"
+EARLIER = (
+    "that plans, this one too, were run or frozen earlier, and left unused, cannot be excluded"
+)
+_BEGAN = "on which the run says that it began"
 _TIME = re.compile(r"^Time stamp: (.+) GMT$", re.MULTILINE)
 _SAFE = re.compile(r"^Hash Algorithm: sha(3-)?(256|384|512)$", re.MULTILINE)
 _FORM = "%b %d %H:%M:%S %Y"
@@ -53,26 +56,40 @@ def of_frozen(run: Stated, proofs: Proofs) -> tuple[list[str], list[str], list[s
     lines = [f"{proofs.statement.name}: {line}" for line in _differences(run, frozen)]
     lines += [f"{proofs.statement.name}: {line}" for line in _of_rules(proofs.rules, frozen)]
     signed, times = _proven(proofs)
-    stamped, ended = min(times, default=None), str(run.results.environment.get("date", ""))
-    day = "" if stamped is None else stamped.date().isoformat()
-    if day > ended:
-        lines.append(f"{proofs.statement.name}: its proven time, {day}, is after the run")
-    made = f"the run follows the plan of {proofs.statement.name}{_when(stamped, day < ended)}"
+    stamped, began = min(times, default=None), _began(run)
+    if stamped and began and stamped.date() > began:
+        late = f"its proven time, {stamped.date()}, is after {began}, the day {_BEGAN}"
+        lines.append(f"{proofs.statement.name}: {late}")
+    made = f"the run follows the plan of {proofs.statement.name}{_when(stamped, began)}"
     unsigned = "who froze the plan: no --signers and no --bundle, so no signature was checked"
     open_ = [EARLIER] if signed else [unsigned, EARLIER]
     open_ += [] if proofs.rules else ["which rules a gate goes by: no --rules to compare"]
     if stamped is None:
         open_.append("the time at which the plan was frozen is not proven")
-    elif day == ended:
-        open_.append(f"that this was before the run, of which only the day is known, {ended}")
+    elif began is None:
+        open_.append("that this was before the run, which states no past day on which it began")
+    elif stamped.date() == began:
+        open_.append(
+            f"that this was before the run, of whose beginning only the day is known, {began}"
+        )
     return lines, [made, *signed], open_
 
 
-def _when(stamped: datetime | None, earlier: bool) -> str:
-    """State when a plan existed. earlier: whether that is a day before the run's."""
+def _began(run: Stated) -> date | None:
+    """Return the day (UTC) on which the run says that it began; None for none, or one to come."""
+    try:
+        began = date.fromisoformat(run.results.environment.get("began"))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return began if began <= datetime.now(UTC).date() else None
+
+
+def _when(stamped: datetime | None, began: date | None) -> str:
+    """State when a plan existed, and whether that is on a day before the run began."""
     if stamped is None:
         return ""
-    before = ", before the day on which the run says that it ended" if earlier else ""
+    earlier = began is not None and stamped.date() < began
+    before = f", before {began}, the day {_BEGAN}" if earlier else ""
     return f", which existed at {stamped:%Y-%m-%d %H:%M} UTC{before}"
 
 

@@ -211,6 +211,7 @@ CHANGES: list[tuple[str, Any, str]] = [  # where, what stands there then, and wh
     ("spaces.0.symbols", [[]], "spaces.0"),
     ("key", "zz", "key"),
     ("key", "abc", "key"),
+    ("key", "ab" * 15, "key"),
     ("population.users", -1, "population.users"),
     ("records", None, "records"),
     ("seed", "1", "seed"),

@@ -24,14 +24,20 @@ serial = serial
 signer_digest = sha256
 default_policy = 1.2.3.4
 digests = sha1, sha256
+clock_precision_digits = {decimals}
 [usage]
 extendedKeyUsage = critical,timeStamping
 """
 
 
-def stamped(folder: Path, statement: Path, digest: str = "sha256") -> tuple[Path, Path]:
-    """A timestamp about a statement by an authority made here, and the authority's certificate."""
-    (folder / "tsa.cnf").write_text(AUTHORITY)
+def stamped(
+    folder: Path, statement: Path, digest: str = "sha256", decimals: int = 0
+) -> tuple[Path, Path]:
+    """A timestamp about a statement by an authority made here, and the authority's certificate.
+
+    decimals: of its seconds.
+    """
+    (folder / "tsa.cnf").write_text(AUTHORITY.format(decimals=decimals))
     (folder / "serial").write_text("01")
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     made = (*new, "-subj", "/CN=here", "-days", "3")

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Self
 
 import pytest
 
 from audit import api
 from audit.core.digest import sha256_of_file
 from audit.core.errors import UsageError
+from audit.results import folder as run_folder
 from audit.results import frozen
+from audit.run import pipeline
+from audit.verify import frozen as verifying
 from tests import command_line
+from tests.verify.conftest import Folder
 from tests.verify.proofs import key, stamped, tool
 
 WORDS = ("--defense", "uniform", "--attack", "exposure", "--no-references")
@@ -50,18 +60,32 @@ def test_without_signers_nobody_is_named(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--attack", "exposure", "--attack", "membership"), ("--attack", "exposure", "--seed", "1")],
+    ("words", "where"),
+    [
+        (("--attack", "exposure", "--attack", "membership"), "plan.attacks"),
+        (("--attack", "exposure", "--seed", "1"), "plan.seed"),
+    ],
     ids=["another attack", "another seed"],
 )
-def test_run_of_another_plan_differs(place: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_run_of_another_plan_differs(
+    place: Path, tmp_path: Path, words: tuple[str, ...], where: str
+) -> None:
     """More attacks mean more tests; another seed other coins: either could be chosen afterwards."""
     other = tmp_path / "other.json"
     plan = ("plan", "--defense", "uniform", "--no-references", *words, "--freeze", other)
     assert command_line.audit(*plan, cwd=tmp_path).returncode == 0
     checked = api.verify(place / "run", other)
     assert checked.exit_code == 1 and not checked.verified
-    assert any("plan" in line for line in checked.differences)
+    assert any(f"other.json: {where}" in line for line in checked.differences)
+
+
+def test_plan_that_hardly_differs_differs(place: Path, tmp_path: Path) -> None:
+    """Numbers of results may differ as machines do; those of a plan are its own."""
+    one, path = frozen.read(place / "plan.json"), tmp_path / "plan.json"
+    plan = {**one.plan, "delta": one.plan["delta"] * (1 + 1e-9)}
+    path.write_text(replace(one, plan=plan).text)
+    (line,) = api.verify(place / "run", path).differences
+    assert "plan.hash: run" in line
 
 
 def edited(place: Path, folder: Path, change: dict[str, object]) -> Path:
@@ -103,6 +127,20 @@ def test_key_that_stands_twice_is_refused(place: Path, tmp_path: Path) -> None:
         api.verify(place / "run", path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")],
+    ids=["BOM", "CR"],
+)
+def test_statement_in_other_bytes_is_refused(
+    place: Path, tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    path = edited(place, tmp_path, {})
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(UsageError, match=r"edited|not a frozen plan"):
+        api.verify(place / "run", path)
+
+
 def test_plan_with_the_word_of_infinity_is_read(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     for infinite in ("inf", float("inf")):
@@ -117,14 +155,25 @@ def test_rules_are_compared(place: Path, tmp_path: Path) -> None:
     rules.write_text("[gate]\n")
     checked = api.verify(place / "run", place / "plan.json", rules=rules)
     assert checked.exit_code == 1 and "frozen the default rules" in checked.differences[0]
-    path = edited(place, tmp_path, {"rules": sha256_of_file(rules)})
-    assert api.verify(place / "run", path, rules=rules).holds
+    words = ("--freeze", "ruled.json", "--rules", rules)
+    assert command_line.audit("plan", *WORDS, *words, cwd=tmp_path).returncode == 0
+    assert api.verify(place / "run", tmp_path / "ruled.json", rules=rules).holds
+    rules.write_text("[gate]\n\n")
+    assert not api.verify(place / "run", tmp_path / "ruled.json", rules=rules).holds
 
 
-@pytest.mark.parametrize("name", ["signers", "timestamp", "authority", "rules", "bundle"])
+PROOFS = ("signers", "timestamp", "authority", "rules", "bundle", "identity", "issuer")
+
+
+@pytest.mark.parametrize("name", [*PROOFS, "trusted_root"])
 def test_proofs_are_of_a_frozen_plan(place: Path, name: str) -> None:
     with pytest.raises(UsageError, match="about --frozen"):
         api.verify(place / "run", **{name: place / "signers"})
+
+
+def test_sweep_follows_no_frozen_plan(place: Path, sweep: Folder) -> None:
+    with pytest.raises(UsageError, match="a plan is frozen for a run"):
+        api.verify(sweep.path, place / "plan.json")
 
 
 def test_pattern_that_excludes_names_nobody(place: Path, tmp_path: Path) -> None:
@@ -172,7 +221,9 @@ def test_signature_for_another_purpose_is_refused(place: Path, tmp_path: Path) -
         api.verify(place / "run", path, signers=place / "signers")
 
 
-def test_timestamp_proves_the_time(place: Path, tmp_path: Path) -> None:
+def test_timestamp_proves_the_time(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stamp, authority = stamped(tmp_path, place / "plan.json")
     proofs = {"timestamp": stamp, "authority": authority}
     checked = api.verify(place / "run", place / "plan.json", **proofs)
@@ -180,27 +231,68 @@ def test_timestamp_proves_the_time(place: Path, tmp_path: Path) -> None:
     assert not any("time at which" in line for line in checked.not_verifiable)
     assert not any("before" in line for line in checked.verified)  # it is of the same day
     assert any("this was before the run" in line for line in checked.not_verifiable)
-    later = _ended(tmp_path, place, "2100-01-01")
-    assert any("before the day" in line for line in api.verify(*later, **proofs).verified)
-    earlier = _ended(tmp_path, place, "2020-01-01")
-    assert any("is after the run" in line for line in api.verify(*earlier, **proofs).differences)
+    later = _began(tmp_path, place, "2100-01-01")
+    assert not any("before" in line for line in api.verify(*later, **proofs).verified)
+    monkeypatch.setattr(verifying, "datetime", Later)
+    assert any("before 2100-01-01" in line for line in api.verify(*later, **proofs).verified)
+    earlier = _began(tmp_path, place, "2020-01-01")
+    assert any("is after 2020-01-01" in line for line in api.verify(*earlier, **proofs).differences)
     with pytest.raises(UsageError, match="give --authority"):
         api.verify(place / "run", place / "plan.json", timestamp=stamp)
     with pytest.raises(UsageError, match="not a timestamp of"):
         api.verify(place / "run", edited(place, tmp_path, {"tests": 5}), **proofs)
 
 
-def _ended(folder: Path, place: Path, day: str) -> tuple[Path, Path]:
-    """The run, which says that it ended on another day, and its frozen plan."""
+def test_timestamp_is_of_no_zone_and_may_have_decimals(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamp, authority = stamped(tmp_path, place / "plan.json", decimals=6)
+    before = datetime.now(UTC) - timedelta(minutes=2)
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "HERE-14")
+        time.tzset()
+        proofs = {"timestamp": stamp, "authority": authority}
+        checked = api.verify(place / "run", place / "plan.json", **proofs)
+    time.tzset()
+    (found,) = (re.search(r"existed at (.+) UTC", line) for line in checked.verified[-1:])
+    assert found and before < datetime.fromisoformat(f"{found[1]}+00:00") <= datetime.now(UTC)
+
+
+def _began(folder: Path, place: Path, day: str) -> tuple[Path, Path]:
+    """The run, which says that it began on another day, and its frozen plan."""
     run = folder / day
     shutil.copytree(place / "run", run, ignore=shutil.ignore_patterns("stages", "SHA256SUMS"))
     document = json.loads((run / "results.json").read_text())
-    document["environment"]["date"] = day
+    document["environment"]["began"] = day
     (run / "results.json").write_text(json.dumps(document))
     names = ("results.json", "evidence.json")
     sums = [f"{sha256_of_file(run / name)}  {name}\n" for name in names]
     (run / "SHA256SUMS").write_text("".join(sums))
     return run, place / "plan.json"
+
+
+class Later(datetime):
+    """A clock of another century."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls(2100, 1, 1, tzinfo=tz)
+
+
+def test_run_that_is_written_again_began_when_it_began(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a plan that is frozen between both would have existed before it."""
+    shutil.copytree(place / "run", tmp_path / "run")
+    for module in (pipeline, run_folder):
+        monkeypatch.setattr(module, "datetime", Later)
+    words = ("run", *WORDS, "--output", "run", "--format", "json")
+    assert command_line.audit(*words, cwd=tmp_path).returncode == 0
+    first, again = (
+        json.loads((one / "run" / "results.json").read_text())["environment"]
+        for one in (place, tmp_path)
+    )
+    assert again["date"] > first["date"] and again["began"] == first["began"] == first["date"]
 
 
 def _der(tag: int, content: bytes) -> bytes:
@@ -233,6 +325,14 @@ def test_frozen_file_is_written_once(tmp_path: Path, name: str) -> None:
     words = ("plan", *WORDS, "--freeze", "plan.json")
     again = command_line.audit(*words, cwd=tmp_path)
     assert again.returncode == 2 and "exists already" in again.stderr
+
+
+def test_signature_is_not_written_through_a_link(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "plan.json.sig").symlink_to(tmp_path / "elsewhere")
+    words = ("plan", *WORDS, "--freeze", "plan.json", "--sign", place / "ann")
+    done = command_line.audit(*words, cwd=tmp_path)
+    assert done.returncode == 2 and "exists already" in done.stderr
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_name_that_begins_with_a_dash_is_signed(place: Path, tmp_path: Path) -> None:

@@ -90,17 +90,17 @@ def stamps(document: Document) -> list[Document]:
 
 
 @pytest.mark.parametrize(
-    ("ended", "code", "match"),
+    ("began", "code", "match"),
     [
-        ("2026-03-05", 0, "existed at 2026-03-04 05:06 UTC, before the day on which the run says"),
-        ("2026-03-04", 0, "this was before the run, of which only the day is known, 2026-03-04"),
-        ("2026-03-03", 1, "its proven time, 2026-03-04, is after the run"),
+        ("2026-03-05", 0, "existed at 2026-03-04 05:06 UTC, before 2026-03-05, the day on which"),
+        ("2026-03-04", 0, "before the run, of whose beginning only the day is known, 2026-03-04"),
+        ("2026-03-03", 1, "its proven time, 2026-03-04, is after 2026-03-03, the day on which"),
     ],
 )
 def test_bundle_proves_signer_and_time(
-    place: Place, folder: Folder, ended: str, code: int, match: str
+    place: Place, folder: Folder, began: str, code: int, match: str
 ) -> None:
-    folder.edit("results.json", lambda one: one["environment"].update(date=ended))
+    folder.edit("results.json", lambda one: one["environment"].update(began=began))
     folder.seal()
     signed = place.bundle(place.sigstore.bundle(place.plan.read_bytes(), AT))
     words = ("--bundle", signed.path, "--trusted-root", signed.trusted_root)
@@ -120,7 +120,7 @@ def test_bundle_stands_beside_other_proofs(place: Place, folder: Folder) -> None
     sign = ("ssh-keygen", "-Y", "sign", "-f", "bob", "-n", "llm-audit-plan", place.plan)
     tool(*sign, cwd=place.folder)
     stamp, authority = stamped(place.folder, place.plan)
-    folder.edit("results.json", lambda one: one["environment"].update(date="2026-03-05"))
+    folder.edit("results.json", lambda one: one["environment"].update(began="2026-03-05"))
     folder.seal()
     one = place.bundle(place.sigstore.bundle(place.plan.read_bytes(), AT))
     proofs = {"bundle": one.path, "trusted_root": one.trusted_root, "signers": signers}
@@ -129,6 +129,23 @@ def test_bundle_stands_beside_other_proofs(place: Place, folder: Folder) -> None
     checked = api.verify(folder.path, place.plan, **proofs, **whose)
     assert checked.holds and sum("is signed by" in line for line in checked.verified) == 2
     assert any("existed at 2026-03-04 05:06 UTC, before" in line for line in checked.verified)
+
+
+@pytest.mark.parametrize(
+    "began", [None, "", "tomorrow", "2026-03-04T23:00", 20260305, "9999-01-01"]
+)
+def test_run_without_a_first_day_shows_no_before(
+    place: Place, folder: Folder, began: object
+) -> None:
+    """Nor an after: a date (of its results, which may be written again) is no beginning."""
+    given = {"began": began, "date": "2026-03-05"}
+    folder.edit("results.json", lambda one: one["environment"].update(given))
+    folder.seal()
+    one = place.bundle(place.sigstore.bundle(place.plan.read_bytes(), AT))
+    whose = {"identity": one.identity, "issuer": one.issuer, "trusted_root": one.trusted_root}
+    checked = api.verify(folder.path, place.plan, bundle=one.path, **whose)
+    assert checked.holds and not any("before" in line for line in checked.verified)
+    assert any("which states no past day" in line for line in checked.not_verifiable)
 
 
 def made(
@@ -276,6 +293,19 @@ def test_timestamp_alone_proves_a_time(place: Place) -> None:
     assert now <= found <= datetime.now(UTC) and found.tzinfo is UTC
     with pytest.raises(UsageError, match="no Timestamp Authorities"):
         existed(place.plan, place.bundle(document))
+
+
+def test_time_that_cannot_stand_alone_is_refused(place: Place) -> None:
+    """The first form of bundles must hold a log's promise; this one promises no time."""
+    clock = Clock(place.folder)
+    now = datetime.now(UTC).replace(microsecond=0)
+    document = place.sigstore.bundle(place.plan.read_bytes(), now - MINUTE, stamped=clock.stamp)
+    document["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1"
+    material = document["verificationMaterial"]
+    material["x509CertificateChain"] = {"certificates": [material.pop("certificate")]}
+    del entry(document)["integratedTime"]
+    with pytest.raises(UsageError, match="none of its times is proven alone"):
+        existed(place.plan, place.bundle(document, clock.trusted(place.sigstore)))
 
 
 @pytest.mark.parametrize("trusted", [True, False])
