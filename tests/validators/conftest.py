@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -23,6 +20,9 @@ from audit.results.schema import Results
 from audit.run import reports as writing
 from reports import Report, TwoRuns
 from tests import by_hand as make
+from tests.gate.make import TODAY
+from tests.gate.test_hostile import HOSTILE, poisoned
+from tests.gate.test_outputs import OUTCOME
 
 TESTS = Path(__file__).parents[1]
 HOSTILE_PAIR = ("hostile", "hostile_four")
@@ -154,7 +154,7 @@ def reports(
 @pytest.fixture(scope="session")
 def outcomes() -> dict[str, Outcome]:
     """A gate's outcome of every kind: by name."""
-    every: Outcome = runpy.run_path(str(TESTS / "gate" / "test_outputs.py"))["OUTCOME"]
+    every = OUTCOME
     alone = {
         state.name.lower(): replace(
             every, checks=tuple(c for c in every.checks if c.state == state)
@@ -171,14 +171,12 @@ def only(outcome: Outcome, state: State) -> Outcome:
 
 
 def hostile_outcome() -> Outcome:
-    source = runpy.run_path(str(TESTS / "gate" / "test_hostile.py"))
-    builders: Any = SimpleNamespace(**runpy.run_path(str(TESTS / "gate" / "conftest.py")))
-    text, today = source["HOSTILE"], builders.TODAY
+    text, today = HOSTILE, TODAY
     policy = Policy(
         limit=(Limit(0.1, line=3), Limit(0.1, defense=text[:40])),
         waiver=(Waiver("limit/*", today, text), Waiver(text, today, text)),
         leaks=True,
         name=text,
     )
-    old = baseline.make(source["poisoned"](builders, 0), text, today)
-    return verdict(source["poisoned"](builders), policy, old, today)
+    old = baseline.make(poisoned(0), text, today)
+    return verdict(poisoned(), policy, old, today)
