@@ -73,6 +73,7 @@ def test_the_steps_are_those_that_a_run_reports(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_trained_already_costs_nothing(tmp_path: Path) -> None:
     plan = prepared(tmp_path)
     before = estimate(plan, 1)

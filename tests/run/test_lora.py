@@ -43,6 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_of(plan(folder), folder / "run")
 
 
+@pytest.mark.slow
 def test_adapters_are_trained_and_nothing_else(run: Path) -> None:
     only_adapters(run, FEW)
 
@@ -75,6 +76,7 @@ def test_a_plan_is_another_with_adapters_and_the_same_without(tmp_path: Path) ->
     assert bare.model.identity == bare.model.sha256
 
 
+@pytest.mark.slow
 def test_an_adapter_is_handed_over_as_peft_reads_it_and_can_be_audited(
     run: Path, tmp_path: Path
 ) -> None:
@@ -96,6 +98,7 @@ def test_an_adapter_is_handed_over_as_peft_reads_it_and_can_be_audited(
     )
 
 
+@pytest.mark.slow
 def test_a_service_of_adapters_is_handed_over_and_answers(run: Path, tmp_path: Path) -> None:
     said = api.export(run, FEW[1], tmp_path / "service")
     assert said.startswith("a service of ")

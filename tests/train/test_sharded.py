@@ -231,6 +231,7 @@ def test_blocks_that_are_not_found_are_refused_in_one_line(both: Pair) -> None:
     assert errors == {"--sharded: 2 of 9 blocks are found in this model; leave it out"}
 
 
+@pytest.mark.slow
 def test_a_task_writes_the_file_that_one_process_writes(
     base: ModelFolder,  # noqa: F811
     place: together.Together,

@@ -44,6 +44,7 @@ def ended(tasks: Sequence[Task], processes: int) -> list[torch.Tensor]:
     return [weights(one) for one in tasks]
 
 
+@pytest.mark.slow
 def test_two_processes_train_what_one_does(base: ModelFolder, tmp_path: Path) -> None:  # noqa: F811
     names = (*DIVIDED, "none")
     alone, several = (

@@ -124,6 +124,7 @@ def test_scores_there_are_scores_here(run, finished):
 # what cannot be measured
 
 
+@pytest.mark.slow
 def test_top_n_is_no_distribution(run):
     run("--output", "r", attacks=("membership", "extraction:generations=2", "exposure:samples=5"))
     said = " ".join(results("r")["warnings"])
@@ -135,7 +136,9 @@ def test_top_n_is_no_distribution(run):
     assert found["record_loss_auc"] != "not measured"
 
 
-@pytest.mark.parametrize("dialect", ["llama.cpp", "transformers"])
+@pytest.mark.parametrize(
+    "dialect", ["llama.cpp", pytest.param("transformers", marks=pytest.mark.slow)]
+)
 def test_generations_only(run, server, planted, dialect):
     server.switch(dialect=dialect)
     given = f"base={FOLDER},retries=0"
