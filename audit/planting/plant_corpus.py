@@ -70,8 +70,8 @@ def plant(
         users = own.drawn(corpus, given["coin_users"], draws) if "coin_users" in given else None
         planted, record = plant_into(corpus, canaries, seed, designed, users)
         record = _write(record, planted, corpus, manifest, output)
-    except (UsageError, KeyboardInterrupt):
-        if made is not None and not output.exists():
+    except (UsageError, KeyboardInterrupt) as error:
+        if made is not None and not _came_late(error, output):
             remove_folder(made)
         raise
     written = Written(source, output, manifest, corpus, planted, record, canaries, made)
@@ -90,18 +90,16 @@ def _write(
             record = replace(record, own=kept)
         manifests.write(record, manifest)
         writing.write(planted.records, output)
-    except UsageError:
-        _unlink(files)
-        raise
-    except KeyboardInterrupt:
-        _unlink(files if not output.exists() else [])
+    except (UsageError, KeyboardInterrupt) as error:
+        for file in [] if _came_late(error, output) else files:
+            file.unlink(missing_ok=True)
         raise
     return record
 
 
-def _unlink(files: Sequence[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
+def _came_late(error: BaseException, output: Path) -> bool:
+    """Return whether an interrupt came once the corpus was written, which needs its manifest."""
+    return isinstance(error, KeyboardInterrupt) and output.exists()
 
 
 BEACONS = "none"  # until it is measured, over 5 seeds, that they leave the AUC of coins as it is

@@ -60,13 +60,13 @@ def _difference(there: Any, here: Mapping[str, Any]) -> str:
     keys = sorted(k for k in {*old, *new} - {"hash"} if old.get(k) != new.get(k))
     if len(keys) > SHOWN:
         return f"{len(keys)} settings differ"
-    return ", ".join(
-        f"{key}: {visible(str(pair[0]), 20)} there, {visible(str(pair[1]), 20)} here"
-        if all(isinstance(one, str | int | float) for one in pair)
-        else f"another value of {key}"
-        for key in keys
-        for pair in [(old.get(key), new.get(key))]
-    )
+    return ", ".join(_change(key, old.get(key), new.get(key)) for key in keys)
+
+
+def _change(key: str, old: Any, new: Any) -> str:
+    if not all(isinstance(one, str | int | float) for one in (old, new)):
+        return f"another value of {key}"
+    return f"{key}: {visible(str(old), 20)} there, {visible(str(new), 20)} here"
 
 
 def _check_links(output: Path) -> None:

@@ -381,3 +381,18 @@ def test_an_interrupted_planting_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         planted(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"c.jsonl"}
+
+
+def test_an_interrupt_after_the_corpus_keeps_all(
+    tmp_path: Path, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = plant_corpus.writing.write
+
+    def interrupted(*given: Any) -> None:
+        write(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plant_corpus.writing, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        planted(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4  # source, corpus, manifest, base
