@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import compress
 from pathlib import Path
 
 from audit.core.errors import UsageError
@@ -45,7 +46,7 @@ class Estimate:
     processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
     memory. disk: bytes. spikes: seconds of the attacks that are for spiked copies. threads: of each
     process. fitting: the processes that the cores would have room for, of which memory holds these.
-    together: processes that train each model whose method can be divided.
+    divided: seconds of the trainings that `together` processes share, one training after another.
     """
 
     trainings: Mapping[str, float]
@@ -58,6 +59,7 @@ class Estimate:
     spikes: float = 0.0
     threads: int = 1
     fitting: int = 0
+    divided: Mapping[str, float] = field(default_factory=dict)
     together: int = 1
 
     @property
@@ -70,6 +72,7 @@ class Estimate:
         """All steps with the time that each adds to the whole, in seconds."""
         return {
             **_shares(self.trainings, self.processes),
+            **self.divided,
             **_shares(self.attacks, self.attackers),
         }
 
@@ -160,12 +163,12 @@ def estimate(run: Run, workers: int | str, together: int = 1) -> Estimate | None
     models = sum(len(tasks) for tasks in run.tasks.values()) + 1
     kept = sorted((2 * own + cost.memory for cost in costs[: len(missing)]), reverse=True)
     here = resident()
-    divided = [cost for task, cost in zip(missing, costs, strict=False) if _divided(task)]
-    beside = here + shared + max((2 * own + cost.memory for cost in divided), default=0.0)
-    faster = max(1, min(together, cores() // plan.threads))
-    for place, task in enumerate(missing):
-        if _divided(task):
-            costs[place] = replace(costs[place], seconds=costs[place].seconds / faster)
+    seconds = _numbered(run, zip(missing, costs, strict=False))
+    shares = [together > 1 and task.training.method.divided for task in missing]
+    faster = min(together, max(1, cores() // plan.threads))
+    divided = {label: time / faster for label, time in compress(seconds.items(), shares)}
+    each = [here + shared + 2 * own + cost.memory for cost in compress(costs, shares)]
+    others = (together - 1) * max(each, default=0.0)
 
     def with_processes(processes: int) -> Estimate:
         training = kept[:processes]
@@ -173,19 +176,20 @@ def estimate(run: Run, workers: int | str, together: int = 1) -> Estimate | None
         attackers = processes if ahead else 1
         return Estimate(
             trainings={
-                **_numbered(run, zip(missing, costs, strict=False)),
+                **{label: time for label, time in seconds.items() if label not in divided},
                 **{label: costs[-1].seconds * tokens for label, tokens in read.items()},
             },
             attacks=attacks,
             processes=processes,
             attackers=attackers,
-            to_train=here + shared + models * own + sum(training) + apart + (together - 1) * beside,
+            to_train=here + shared + models * own + sum(training) + apart + others,
             to_attack=here + PAGES + attackers * (here + shared + memory),
             disk=len(missing) * own,
             spikes=spikes,
             threads=plan.threads,
             fitting=fitting,
-            together=together,
+            divided=divided,
+            together=together if divided else 1,
         )
 
     if workers or together > 1:
@@ -193,10 +197,6 @@ def estimate(run: Run, workers: int | str, together: int = 1) -> Estimate | None
     most = memory_here()
     fewer = (with_processes(n) for n in range(fitting, 0, -1))
     return next((one for one in fewer if one.memory <= most), with_processes(1))
-
-
-def _divided(task: Task) -> bool:
-    return task.training.method.divided
 
 
 def check_fits(expected: Estimate | None, workers: int | str) -> None:

@@ -50,12 +50,13 @@ def workers_for(
 ) -> contextlib.AbstractContextManager[Workers]:
     """Open workers; only processes, which start when they are used, if no weights are missing.
 
-    processes: how many train each model whose method can be divided. sharded: whether each of
-        these holds a part of a frozen base.
+    processes: how many train each missing model whose method can be divided. sharded: whether each
+        of these holds a part of a frozen base.
     """
-    missing = next(_missing(tasks, Serial()), None) is not None
+    missing = [task for alike in _missing(tasks, Serial()) for task in alike]
     place = open_workers(workers if missing or isinstance(workers, int) else 1)
-    several = launched() is not None or (processes > 1 and missing)
+    divided = any(task.training.method.divided for task in missing)
+    several = launched() is not None or (processes > 1 and divided)
     return together(processes, place, sharded) if several else place
 
 

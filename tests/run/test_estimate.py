@@ -270,11 +270,20 @@ def test_processes_of_one_training_share_its_time(
     given = execution({} if launcher else {"processes": 3})
     alone, several = estimate(run, 1), estimate(run, given.workers, given.processes)
     assert alone is not None and several is not None and several.processes == 1
-    assert several.trainings["dp_sgd"] == pytest.approx(alone.trainings["dp_sgd"] / 2)
-    assert several.trainings["none"] == alone.trainings["none"]
+    assert several.divided == {"dp_sgd": pytest.approx(alone.trainings["dp_sgd"] / 2)}
+    assert several.trainings == {"none": alone.trainings["none"]}
     more = several.to_train - alone.to_train
     assert more == pytest.approx(2 * (module.resident() + 2 * own + 1e6), rel=0.02)
     assert several.decided.startswith("processes: 3 of 1 thread train each model")
+    if not launcher:  # workers share what is not divided, and wait for what is
+        wide = estimate(run, 2, 3)
+        assert wide is not None and wide.steps["dp_sgd"] == several.steps["dp_sgd"]
+
+
+@pytest.mark.usefixtures("alike")
+def test_processes_without_divided_training_cost_nothing(tmp_path: Path) -> None:
+    run = prepared(tmp_path, defense=("none",), references=False)
+    assert estimate(run, 1, 3) == estimate(run, 1)
 
 
 def cost(run: Run) -> Cost:

@@ -145,6 +145,15 @@ def test_one_place_is_opened_for_all_rounds(
     assert [one.training.label for one in trained] == ["first", "second", "third"]
 
 
+def test_processes_without_divided_training_do_not_start(
+    base: ModelFolder, tmp_path: Path, trained: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "together", lambda *_: pytest.fail("together"))
+    with train.workers_for([task(base, tmp_path)], 1, processes=2) as place:
+        train.train_on(place, [task(base, tmp_path)], silent)
+    assert len(trained) == 1
+
+
 def test_sources_are_the_weights_read(base: ModelFolder) -> None:
     first, idle = Training("first", TEXTS, RECIPE, 1), Training("idle", (), RECIPE, 2)
     one = Task(first, base, "cpu", 1, Path("s"))
