@@ -105,6 +105,7 @@ class Settings(TypedDict, total=False):
     lora: str
     utility_tokens: int
     looks: int
+    after: str | Path
     until: str
     threads: int
     output: str | Path

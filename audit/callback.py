@@ -101,6 +101,7 @@ class AuditCallback(TrainerCallback):
     _ended: float = field(default=0.0, init=False, repr=False)  # when it did
     _looks: int = field(default=1, init=False, repr=False)  # audits of this training, at most
     _leak: bool = field(default=False, init=False, repr=False)  # whether an audit has found one
+    _before: Path | None = field(default=None, init=False, repr=False)  # where the last audit is
 
     def __post_init__(self) -> None:
         """Check the parameters. Raises UsageError."""
@@ -304,6 +305,7 @@ class AuditCallback(TrainerCallback):
         words += ["--device", self.device, "--workers", "1"]
         words += [] if last else ["--no-references"]
         words += ["--looks", str(self._looks)] if self._looks > 1 else []
+        words += ["--after", str(self._before)] if self._before is not None else []
         ran = subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
@@ -312,9 +314,10 @@ class AuditCallback(TrainerCallback):
             timeout=self.seconds,
             env={name: value for name, value in os.environ.items() if name not in _DISTRIBUTED},
         )
-        output = ran.stdout if ran.returncode == 0 else ran.stderr
-        lines = output.strip().splitlines()
-        return "; ".join(lines[-2:]) if ran.returncode == 0 else f"failed: {(lines or ['?'])[-1]}"
+        if ran.returncode != 0:
+            return f"failed: {(ran.stderr.strip().splitlines() or ['?'])[-1]}"
+        self._before = folder
+        return "; ".join(ran.stdout.strip().splitlines()[-2:])
 
     def _defense(self, rows: Path | None) -> str:
         parameters = {"claim": self.claim, "base": self.base, "training": rows}

@@ -1,8 +1,10 @@
-"""Measures what several looks at one model cost and save: python benchmarks/looks.py
+"""Measures what several looks at one model cost and save: python benchmarks/looks.py [training]
 
 People with coins are asked one lot after the other, as of an endpoint whose answers cost money.
 After each lot a look may stop with a leak, by the tests of all people so far, where all looks share
 the level of 5 %, or by bets on those of each lot. Beside it: one test of everybody at the end.
+With "training", all people are scored at each look of a training whose AUC grows, and looks share
+the level, or go on from the tosses that crossed earlier limits.
 Scores are normal, so that their AUC is known.
 """
 
@@ -21,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from audit.core.guarantee import no_guarantee
 from audit.findings import bets, measurements_of, tests_of
-from audit.findings.adjusted import adjusted
+from audit.findings.adjusted import adjusted, looked
 from audit.findings.rejections import Family
 from audit.results.joined import LEVEL
 from audit.scores.given import Sides
@@ -85,6 +87,53 @@ def stop(auc: float, draws: np.random.Generator, seed: int) -> End:
     return End(stopped, *found_in_lots(*sides, seed), smallest_p(*sides, 1, seed) <= LEVEL)
 
 
+PEOPLE, AGREE = 100, 0.9  # people who are scored at each look, and how alike two looks' scores are
+ENDS = (0.5, 0.6, 0.65, 0.7, 0.75)  # AUC at the end of a training
+
+
+class Trained(NamedTuple):
+    """The first looks to find a leak, by shares and tossed on, and whether one at the end does."""
+
+    shares: int | None
+    tossed: int | None
+    whole: bool
+
+
+def trained(auc: float, draws: np.random.Generator, seed: int) -> Trained:
+    """Simulate the audits of one training, which learns the same amount between two looks."""
+    half, noise = PEOPLE // 2, draws.normal(size=PEOPLE)
+    first: dict[str, int | None] = {"shares": None, "tossed": None}
+    crossed, alone = None, 1.0
+    for look in range(1, LOOKS + 1):
+        noise = AGREE * noise + np.sqrt(1 - AGREE**2) * draws.normal(size=PEOPLE)
+        shift = np.sqrt(2) * float(ndtri(auc)) * look / LOOKS
+        model = Model(Sides(noise[:half] + shift, noise[half:]), CLAIM, 1e-5, seed)
+        case, evidence = model.case, [model.evidence]
+        family = Family(case.tests, case.claim_tests).over(LOOKS)
+        found, tests = measurements_of(evidence, case), tests_of(evidence, case)
+        done = looked(found, tests, case.heads, model.guarantee, family, seed, crossed)
+        crossed = done.crossed
+        alone = min(m.look_p for m in done.measurements if m.look_p is not None)
+        tossed = min(m.adjusted_p for m in done.measurements if m.adjusted_p is not None)
+        for name, p in (("shares", LOOKS * alone), ("tossed", tossed)):
+            if p <= LEVEL and first[name] is None:
+                first[name] = look
+    return Trained(first["shares"], first["tossed"], alone <= LEVEL)
+
+
+def of_trainings() -> None:
+    print(f"{LOOKS} looks at {PEOPLE} people, {RUNS} simulated trainings")
+    print(
+        "| AUC at the end | shares: a look finds a leak | median look | tossed on: a look finds it "
+        "| median look | one audit at the end finds it |"
+    )
+    print("|---|---|---|---|---|---|")
+    draws = np.random.default_rng(7)
+    for auc in ENDS:
+        shares, tossed, whole = zip(*(trained(auc, draws, s) for s in range(RUNS)), strict=True)
+        print(f"| {auc} | {stops_at(shares)} | {stops_at(tossed)} | {sum(whole) / RUNS:.0%} |")
+
+
 def stops_at(looks: Sequence[int | None]) -> str:
     """Write how many audits a look stops, and the median look of all."""
     count = sum(look is not None for look in looks)
@@ -109,4 +158,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    of_trainings() if "training" in sys.argv[1:] else main()

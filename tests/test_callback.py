@@ -288,7 +288,8 @@ def test_the_command_is_what_was_asked_for(alone: Alone, model: Any, monkeypatch
         "--output", str(alone.output / "step-1"), "--format", "json", "--device", "cpu",
         "--workers", "1", "--no-references", "--looks", "101",
     ]  # fmt: skip
-    assert final[-2:] == ["--looks", "101"]  # a hundred steps, and the end
+    # a hundred steps, and the end
+    assert final[-4:] == ["--looks", "101", "--after", str(alone.output / "step-1")]
     assert f"training={alone.output}/final/stages/audited/training.jsonl" in final[6]
     assert "--no-references" not in final and str(alone.output / "final") in final
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= copied
@@ -312,7 +313,22 @@ def test_leak_ends_audits_on_the_way(alone: Alone, model: Any) -> None:
         audits.on_step_end(None, at(step), None, model=model[0])
     audits.on_train_end(None, at(100), None, model=model[0])
     assert len(alone.ran) == 3  # at 10 and 20, and the last
-    assert all(words[-2:] == ["--looks", "11"] for words, _, _ in alone.ran)
+    looks = [words[words.index("--looks") :] for words, _, _ in alone.ran]
+    first, second = (str(alone.output / f"step-{step}") for step in (10, 20))
+    assert looks == [
+        ["--looks", "11", *more] for more in ([], ["--after", first], ["--after", second])
+    ]
+
+
+def test_failed_audit_is_not_gone_on_from(alone: Alone, model: Any) -> None:
+    audits = alone.callback(every=10)
+    alone.begin(audits, *model)
+    for step, code in ((10, 0), (20, 2), (30, 0)):
+        alone.now += 1e3
+        alone.answer = subprocess.CompletedProcess([], code, "a headline\nreport.html\n", "why")
+        audits.on_step_end(None, at(step), None, model=model[0])
+    first = str(alone.output / "step-10")
+    assert [words[-2:] for words, _, _ in alone.ran[1:]] == [["--after", first]] * 2
 
 
 def test_looks_stay_as_many_when_a_training_is_resumed(alone: Alone, model: Any) -> None:

@@ -79,6 +79,11 @@ from audit.core.wording import by_kind
     help="With as_is: there will be N audits of the same coins, of which this is one.",
 )
 @click.option(
+    "--after",
+    metavar="DIR",
+    help="With --looks: the folder of the audit before this one, so that both cost less.",
+)
+@click.option(
     "--until",
     type=click.Choice(["decided"]),
     help="With as_is: ask about a tenth of the people at a time, and stop at a leak.",

@@ -8,17 +8,18 @@ people are asked about lot by lot, bets on their coins have one half of the leve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
+from typing import NamedTuple
 
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
 from audit.findings import bets
 from audit.findings.guesses import name_of, test_claim
 from audit.findings.rejections import Family, test_of
-from audit.results.joined import leak_p
+from audit.results.joined import LEVEL, leak_p
 from audit.results.measurement import Measurement
 from audit.statistics import holm
-from audit.statistics.retossed import adjusted_p_values, tosses_for
+from audit.statistics.retossed import Crossed, toss_again, tosses_for
 from audit.statistics.tossed import Coins as Heads
 from audit.statistics.tossed import Tossed
 
@@ -35,15 +36,44 @@ def adjusted(
 
     tests: those that are functions of scores and coins, by name. heads: (users,), bool.
     """
+    return looked(measurements, tests, heads, guarantee, family, seed).measurements
+
+
+class Adjusted(NamedTuple):
+    """One look at coins, of perhaps several: its measurements, with adjusted p-values.
+
+    crossed: the tosses that have crossed its limit or an earlier one.
+    """
+
+    measurements: list[Measurement]
+    crossed: Crossed
+
+
+def looked(
+    measurements: Sequence[Measurement],
+    tests: Mapping[str, Tossed],
+    heads: Heads,
+    guarantee: Guarantee,
+    family: Family,
+    seed: int,
+    before: Crossed | None = None,
+) -> Adjusted:
+    """Adjust the measurements of one look, as `adjusted` does.
+
+    before: what earlier looks at the same coins have crossed. Raises ValueError unless these tosses
+        are as many as those of this look.
+    """
     if family.lots == 1:
-        return _together(measurements, tests, heads, guarantee, family, seed)
+        return _together(measurements, tests, heads, guarantee, family, seed, before)
     won = [m for m in measurements if bets.is_bet(m) and m.value is not None]
     p_of, rest = bets.adjusted(won, family.bets), [m for m in measurements if not bets.is_bet(m)]
     done = {test_of(m): _of_bet(m, p_of[test_of(m)], family.looks) for m in won}
     if bets.stopped(list(done.values()), family.lots):
         rest = list(map(bets.untested, rest))
-    others = iter(_together(rest, tests, heads, guarantee, family, seed))
-    return [done.get(test_of(m), m) if bets.is_bet(m) else next(others) for m in measurements]
+    look = _together(rest, tests, heads, guarantee, family, seed, before)
+    others = iter(look.measurements)
+    every = [done.get(test_of(m), m) if bets.is_bet(m) else next(others) for m in measurements]
+    return look._replace(measurements=every)
 
 
 def _of_bet(bet: Measurement, p: float, looks: int) -> Measurement:
@@ -58,19 +88,24 @@ def _together(
     guarantee: Guarantee,
     family: Family,
     seed: int,
-) -> list[Measurement]:
+    before: Crossed | None,
+) -> Adjusted:
     p_of = {test_of(m): m.p_value for m in measurements if m.p_value is not None}
     guesses = {name_of(test_of(m)) for m in measurements if test_claim(m, guarantee)}
     run = {name: test for name, test in tests.items() if name in p_of or name in guesses}
     others = {name: p for name, p in p_of.items() if name not in tests}
-    together = _by_tosses(run, heads, family, seed)
-    found = _in_family(together, others, family)
-    done = [_with(m, found) for m in measurements]
+    every = max(family.tests, family.tossed, len(run))
+    again = stream(seed, "findings", "tosses")
+    tossed = toss_again(list(run.values()), heads, again, tosses_for(every), before)
+    together = dict(zip(run, map(float, tossed.p_values), strict=True))
+    crossed = tossed.crossed(LEVEL / _factor(run, family), before)
+    alone = _in_family(together, others, family.of_one_look)
     if family.looks == 1:
-        return done
-    found = _in_family(together, others, family.of_one_look)
-    alone = (leak_p(_with(m, found)) for m in measurements)
-    return [m.changed(look_p=p) for m, p in zip(done, alone, strict=True)]
+        return Adjusted([_with(m, alone) for m in measurements], crossed)
+    so_far = dict(zip(run, map(float, tossed.so_far / crossed.looks), strict=True))
+    found = _in_family(so_far, others, family)
+    done = (_with(m, found).changed(look_p=leak_p(_with(m, alone))) for m in measurements)
+    return Adjusted(list(done), crossed)
 
 
 def _with(measurement: Measurement, found: Mapping[str, float]) -> Measurement:
@@ -81,25 +116,19 @@ def _with(measurement: Measurement, found: Mapping[str, float]) -> Measurement:
     )
 
 
+def _factor(run: Sized, family: Family) -> float:
+    """Return by how much the share of the tests of coins is smaller than the whole level."""
+    size = max(1, family.tossed, len(run))
+    return max(family.tests, size) / size
+
+
 def _in_family(
     together: Mapping[str, float], others: Mapping[str, float], family: Family
 ) -> dict[str, float]:
     """Adjust for the whole family. together: tests of coins, adjusted for each other."""
-    size = max(family.tossed, len(together))
-    every = max(family.tests, size)
-    shared = {name: min(1.0, p * every / size) for name, p in together.items()}
+    factor = _factor(together, family)
+    shared = {name: min(1.0, p * factor) for name, p in together.items()}
     return {**shared, **_by_holm(others, family)}
-
-
-def _by_tosses(
-    tests: Mapping[str, Tossed], heads: Heads, family: Family, seed: int
-) -> dict[str, float]:
-    if not tests:
-        return {}
-    every = max(family.tests, family.tossed, len(tests))
-    again = stream(seed, "findings", "tosses")
-    p_values = adjusted_p_values(list(tests.values()), heads, again, tosses_for(every))
-    return dict(zip(tests, map(float, p_values), strict=True))
 
 
 def _by_holm(p_values: Mapping[str, float], family: Family) -> dict[str, float]:

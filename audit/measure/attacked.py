@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from audit.core.evidence import from_json
 from audit.findings import Case, measurements_of, tests_of
-from audit.findings.adjusted import adjusted
+from audit.findings.adjusted import Adjusted, looked
 from audit.findings.charges import charged
 from audit.findings.rejections import Family
 from audit.results.measurement import Measurement
 from audit.results.schema import GuaranteeResult
+from audit.statistics.retossed import Crossed
 from audit.statistics.tossed import Tossed
 
 
@@ -46,15 +49,23 @@ class Attacked:
 
 def of_release(attacked: Sequence[Attacked], family: Family) -> list[Measurement]:
     """Measure what all attacks saw on one release, with p-values adjusted for each other."""
+    return look_at(attacked, family).measurements
+
+
+def look_at(
+    attacked: Sequence[Attacked], family: Family, before: Crossed | None = None
+) -> Adjusted:
+    """Measure one look at a release. before: as `looked` takes it, which raises ValueError."""
     if not attacked:
-        return []
+        return Adjusted([], Crossed(np.zeros(0, dtype=bool), 1))
     case = attacked[0].case
     assert case.guarantee is not None
-    return adjusted(
+    return looked(
         [one for seen in attacked for one in seen.measurements()],
         {name: test for seen in attacked for name, test in seen.tests().items()},
         case.heads,
         GuaranteeResult.of(case.guarantee),
         family,
         case.seed,
+        before,
     )

@@ -6,10 +6,12 @@ It is written beside results.json, readable by its owner only. `audit verify` re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json
@@ -22,12 +24,13 @@ from audit.findings.rejections import Family
 from audit.findings.shows import Shows
 from audit.measure.attacked import Attacked
 from audit.measure.masked import masked, unmasked
-from audit.results.exact import pack, unpack
+from audit.results.exact import letters, of_letters, pack, unpack
 from audit.results.measurement import Control, Measurement
 from audit.results.schema import SessionResult
 from audit.results.silence import Link
+from audit.statistics.retossed import Crossed
 
-NAME, FORM = "evidence.json", "audit evidence 4"
+NAME, FORM = "evidence.json", "audit evidence 5"
 _AGAIN = "when the plan is run again, which trains nothing that is there"
 UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
@@ -52,12 +55,24 @@ class OfAttack:
 
 
 @dataclass(frozen=True)
+class Tosses:
+    """Tosses that crossed the limits of looks at the same coins: before this look, and by its end.
+
+    before: None for the first of them.
+    """
+
+    before: Crossed | None
+    after: Crossed
+
+
+@dataclass(frozen=True)
 class OfRelease:
     """Facts of one release: its name and role, its promise unrounded, its sessions.
 
     ledger: what its sessions are called there, before their purpose. sessions: the fields of each
     that no ledger holds. utility: of each session that measures it, the share of the training done
     and the sums over blocks, each a `Ratio` as JSON values. shows: what it has shown by itself.
+    tosses: of one look of several; None for the only one.
     """
 
     defense: str
@@ -70,6 +85,7 @@ class OfRelease:
     utility: tuple[dict[str, Any], ...]
     attacks: tuple[OfAttack, ...]
     shows: Shows
+    tosses: Tosses | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +167,23 @@ def _of_release(release: OfRelease) -> dict[str, Any]:
         "guarantee": asdict(release.guarantee),
         "attacks": attacks,
         "shows": _of_shows(release.shows),
+        "tosses": release.tosses and [_of_tosses(t) for t in vars(release.tosses).values()],
     }
+
+
+def _of_tosses(crossed: Crossed | None) -> list[Any] | None:
+    if crossed is None:
+        return None
+    bits = np.packbits(crossed.tosses).tobytes()
+    return [crossed.looks, len(crossed.tosses), letters(bits)]
+
+
+def _tosses(row: Sequence[Any] | None) -> Crossed | None:
+    if row is None:
+        return None
+    looks, count, text = row
+    bits = np.frombuffer(of_letters(text), np.uint8)
+    return Crossed(np.unpackbits(bits, count=count).astype(bool), looks)
 
 
 def _of_shows(shows: Shows) -> dict[str, Any]:
@@ -193,8 +225,16 @@ def _release(row: Mapping[str, Any]) -> OfRelease:
         "utility": tuple(row["utility"]),
         "attacks": tuple(map(_attack, row["attacks"])),
         "shows": _shows(row["shows"]),
+        "tosses": row["tosses"] and _looked(row["tosses"]),
     }
     return OfRelease(**{**row, **restored})
+
+
+def _looked(row: Sequence[Any]) -> Tosses:
+    before, after = map(_tosses, row)
+    if after is None:
+        raise ValueError("a look without tosses")
+    return Tosses(before, after)
 
 
 def _shows(row: Mapping[str, Any]) -> Shows:

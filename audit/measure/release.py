@@ -17,10 +17,10 @@ from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, silence_over
 from audit.findings.verdict import claim_overall, judge
-from audit.measure import bleu, lots, perplexity, samples
-from audit.measure.attacked import Attacked, of_release
+from audit.measure import bleu, earlier_look, lots, perplexity, samples
+from audit.measure.attacked import Attacked, look_at, of_release
 from audit.measure.bench import Bench
-from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
+from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, Tosses, facts, of_attack
 from audit.measure.knowledge import knowledge
 from audit.measure.ratios import measures
 from audit.measure.releases import Audited
@@ -43,7 +43,10 @@ _UTILITY, _COMPLETION = ("audit.measure.perplexity",), ("audit.measure.bleu",)  
 
 @dataclass(frozen=True)
 class Measured:
-    """All measurements of one release, before any verdict. shows: what it has shown by itself."""
+    """All measurements of one release, before any verdict.
+
+    shows: what it has shown by itself. tosses: of one look of several.
+    """
 
     audited: Audited
     utility: dict[str, Measure]
@@ -55,6 +58,7 @@ class Measured:
     seed: int
     family: Family
     shows: Shows = field(default_factory=Shows)
+    tosses: Tosses | None = None
 
     @cached_property
     def leaks(self) -> tuple[FindingResult, ...]:
@@ -77,6 +81,7 @@ class Measured:
             utility=self.blocks,
             attacks=tuple(of_attack(seen, self.measurements) for seen in self.attacked),
             shows=self.shows,
+            tosses=self.tosses,
         )
 
     def result(self, leaks: Sequence[FindingResult] | None) -> ReleaseResult:
@@ -116,16 +121,19 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
     run, began = bench.run, time.monotonic()
     utility, sessions, held, blocks = hold_sessions(bench, one)
     attacked = tuple(_attacked(run, one, *pair) for pair in held.items())
+    before = earlier_look.crossed(run, one.name, one.reference)
+    look = look_at(attacked, run.family, before)
     return Measured(
         one,
         utility,
         tuple(sessions),
-        tuple(of_release(attacked, run.family)),
+        tuple(look.measurements),
         attacked,
         tuple(blocks),
         time.monotonic() - began,
         run.plan.seed,
         run.family,
+        tosses=Tosses(before, look.crossed) if run.plan.looks > 1 else None,
     )
 
 

@@ -81,6 +81,14 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """An earlier look at the same coins: its run folder, and the SHA-256 of its evidence.json."""
+
+    folder: Path
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """Settings of a run. Two equal plans on one machine give the same results.json.
 
@@ -94,6 +102,7 @@ class Plan:
     text: the texts that every release writes, where only these are released.
     reach: the leak that must be found before finding none means something.
     looks: how many audits of the same coins there will be, this one included.
+    after: the one before this one, from whose tosses of the coins it goes on.
     lots: in which people are asked about, one after the other, until a leak is decided.
     command: what runs it again; remedy: the same with what may close a leak of a model trained
         elsewhere, "" for others; no parts of its identity.
@@ -115,6 +124,7 @@ class Plan:
     text: Text | None = None
     reach: Reach = field(default_factory=Reach)
     looks: int = 1
+    after: Earlier | None = None
     lots: int = 1
     command: str = field(default="", compare=False)
     remedy: str = field(default="", compare=False)
@@ -148,6 +158,7 @@ class Plan:
             **({"text": dataclasses.asdict(self.text)} if self.text else {}),
             **({"silence": self.reach.changed} if self.reach.changed else {}),
             **({"looks": self.looks} if self.looks > 1 else {}),
+            **({"after": self.after.sha256} if self.after else {}),
             **({"lots": self.lots} if self.lots > 1 else {}),
             **source,
         }

@@ -6,12 +6,14 @@ import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import torch
 
 from audit import policies
 from audit.core.corpus import Corpus
+from audit.core.digest import sha256_of_file
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
@@ -29,7 +31,7 @@ from audit.models.sizes import threads_of
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
-from audit.plan.plan import LOTS, MOST_LOOKS, Chosen, Plan
+from audit.plan.plan import LOTS, MOST_LOOKS, Chosen, Earlier, Plan
 from audit.plan.source import PlantedHere
 from audit.plan.text import AS_DEFENDED
 from audit.planting import own
@@ -147,6 +149,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         text=released,
         reach=_table(Reach, settings.get("silence", {}), Reach()),
         looks=settings.get("looks", 1),
+        after=_earlier(Path(settings["after"])) if "after" in settings else None,
         lots=LOTS if settings.get("until") else 1,
     )
     return dataclasses.replace(
@@ -170,8 +173,21 @@ def _check_looks(settings: Mapping[str, Any], external: bool) -> None:
         raise UsageError(f"--until is {until!r}; it can be decided")
     if until and not external:
         raise UsageError("--until decided: is for a model that is audited by as_is")
+    if "after" in settings and looks == 1:
+        raise UsageError("--after: is the look before this one of several; give --looks N, too")
     if until and looks > 1:
         raise UsageError("--until decided and --looks: both share the level out; give one of them")
+
+
+def _earlier(folder: Path) -> Earlier:
+    """Find what the look before this one has seen. Raises UsageError."""
+    try:
+        return Earlier(folder, sha256_of_file(folder / "evidence.json"))
+    except OSError as error:
+        why = error.strerror
+        raise UsageError(
+            f"{folder}: holds no evidence.json of a finished run ({why}); give --after its folder"
+        ) from None
 
 
 def _trains_remedies(settings: Mapping[str, Any], material: Material) -> bool:
@@ -221,6 +237,8 @@ def _command(
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
     if plan.looks > 1:
         words.append(f"--looks {plan.looks}")
+    if plan.after:
+        words.append(f"--after {given('after', '')}")
     if plan.lots > 1:
         words.append("--until decided")
     if plan.model.lora:

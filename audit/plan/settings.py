@@ -36,6 +36,7 @@ KNOWN: dict[str, Any] = {
     "remedies": bool,
     "utility_tokens": int,
     "looks": int,
+    "after": str,
     "until": str,
     "threads": int,
     "output": str,

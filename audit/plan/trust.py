@@ -125,7 +125,7 @@ REASONS: dict[str, Callable[[Any], Iterator[str]]] = {
     "defense": _of_plugins("defenses"),
     "attack": _of_plugins("attacks"),
     "format": _of_plugins("reports"),
-    **dict.fromkeys(("corpus", "model", "secrets", "output"), _of_place),
+    **dict.fromkeys(("corpus", "model", "secrets", "output", "after"), _of_place),
     "policy": _of_policy,
     "workers": _of_workers,
     **dict.fromkeys(("epsilon", "delta", "seed", "device", "references", "remedies"), _harmless),

@@ -18,8 +18,18 @@ def pack(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [pack(inner) for inner in value]
     if isinstance(value, float):
-        return "~" + struct.pack(">d", value).hex().translate(_LETTERS)
+        return "~" + letters(struct.pack(">d", value))
     return value
+
+
+def letters(content: bytes) -> str:
+    """Write bytes hexadecimal in the letters a-p."""
+    return content.hex().translate(_LETTERS)
+
+
+def of_letters(text: str) -> bytes:
+    """Restore the bytes that `letters` wrote. Raises ValueError for other text."""
+    return bytes.fromhex(text.translate(_DIGITS))
 
 
 def unpack(value: Any) -> Any:
@@ -29,6 +39,6 @@ def unpack(value: Any) -> Any:
     if isinstance(value, list):
         return [unpack(inner) for inner in value]
     if isinstance(value, str) and _FLOAT.fullmatch(value):
-        number: float = struct.unpack(">d", bytes.fromhex(value[1:].translate(_DIGITS)))[0]
+        number: float = struct.unpack(">d", of_letters(value[1:]))[0]
         return number
     return value

@@ -13,7 +13,7 @@ from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.findings.loose_delta import loose_delta
 from audit.findings.reach import runs
-from audit.measure import bleu
+from audit.measure import bleu, earlier_look
 from audit.measure.rehearsal import Rehearsal, of_endpoint, rehearsed
 from audit.models.endpoint.capabilities import PROBES
 from audit.models.external_model import TOKENIZER_ONLY
@@ -43,6 +43,7 @@ def describe(
     too little memory, and where no model of the run can be sharded.
     """
     run = prepare(plan, folder.stages)
+    earlier_look.check(run)
     if sharded:
         check_sharded(run.trainings)
     expected = estimate(run, workers, processes)

@@ -16,7 +16,7 @@ from audit.core.progress import Remark, StepProgress, attacking
 from audit.core.writing import write_atomically
 from audit.findings.controls import Named, leaks_beside
 from audit.findings.headline import headline
-from audit.measure import evidence_file, exposed, samples
+from audit.measure import earlier_look, evidence_file, exposed, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.bench import Bench
 from audit.measure.publish import publish
@@ -44,6 +44,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     """Run or resume a plan in its folder and write results.json and the reports."""
     began = time.monotonic()
     current = prepare(plan, folder.stages)
+    earlier_look.check(current)
     if execution.sharded:
         check_sharded(current.trainings)
     with folder.held(plan.document), folder.marked(plan.document):

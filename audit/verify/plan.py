@@ -73,6 +73,12 @@ def of_looks(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
     whole = family.tests % family.looks == family.claims % family.looks == 0
     if family.looks != looks or not whole:
         yield f"evidence.json: its tests are of {shown(family.looks)} looks, planned are {looks}"
+    for release in evidence.releases:
+        tosses, planned = release.tosses, plan.get("looks", 1)
+        later = tosses is not None and tosses.before is not None
+        made = 1 if tosses is None else tosses.after.looks
+        if (tosses is None) != (planned == 1) or later > ("after" in plan) or made > planned:
+            yield f"evidence.json: {release.ledger}: its tosses are of other looks than planned"
     if family.lots != lots:
         yield f"evidence.json: its people are in {shown(family.lots)} lots, planned are {lots}"
 

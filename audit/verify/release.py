@@ -11,10 +11,11 @@ from audit.accounting.table import recompute
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
 from audit.core.reach import Reach
+from audit.findings.adjusted import Adjusted
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.shows import silence_over
 from audit.findings.verdict import claim_overall, judge
-from audit.measure.attacked import Attacked, of_release
+from audit.measure.attacked import Attacked, look_at
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, cut, of_ledger
@@ -58,7 +59,13 @@ class Derived:
     @cached_property
     def measurements(self) -> list[Measurement]:
         """The measurements of all its attacks, with p-values adjusted for each other."""
-        return of_release(list(map(self._attacked, self.of.attacks)), self.evidence.family)
+        return self.look.measurements
+
+    @cached_property
+    def look(self) -> Adjusted:
+        """The look at its coins, of perhaps several. Raises ValueError for other tosses."""
+        before = None if self.of.tosses is None else self.of.tosses.before
+        return look_at(list(map(self._attacked, self.of.attacks)), self.evidence.family, before)
 
     @cached_property
     def leaks(self) -> tuple[FindingResult, ...]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
 from audit.findings.controls import Named, leaks_beside
@@ -56,6 +58,7 @@ def of_run(run: Stated) -> list[str]:
     ]
     if evidence.plan_hash != run.results.plan.get("hash"):
         lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")
+    lines += collected("evidence.json: holds no tosses", lambda: of_tosses(run, evidence))
     nothing = "evidence.json, ledger.jsonl: no results follow from them"
     return [*lines, *collected(nothing, lambda: _differences(run, evidence))]
 
@@ -89,6 +92,18 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
         "sweep": None,
     }
     return run.results.model_copy(update=update)
+
+
+def of_tosses(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    """List the releases whose tosses crossed other limits than those of their look."""
+    for of in evidence.releases:
+        if of.tosses is None:
+            continue
+        look = Derived(evidence, of, run.results.plan, run.ledger).look
+        if of.tosses.after.looks != look.crossed.looks or not np.array_equal(
+            of.tosses.after.tosses, look.crossed.tosses
+        ):
+            yield f"evidence.json: {of.ledger}: other tosses have crossed the limit of this look"
 
 
 def _beside(one: Derived, stated: Sequence[ReleaseResult]) -> ReleaseResult | None:

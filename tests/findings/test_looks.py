@@ -7,7 +7,7 @@ import pytest
 
 from audit import findings
 from audit.core.guarantee import no_guarantee
-from audit.findings.adjusted import adjusted
+from audit.findings.adjusted import adjusted, looked
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
 from audit.findings.verdict import judge
@@ -90,3 +90,50 @@ def test_ten_looks_find_no_leak_oftener_than_one_test_may() -> None:
             found[looks] += any(p <= LEVEL for p in each)
     assert found[LOOKS] <= LEVEL * runs + 2.33 * (LEVEL * (1 - LEVEL) * runs) ** 0.5
     assert found[1] > 0.08 * runs  # each look at its own level errs too often: what this prevents
+
+
+def path(scores: np.ndarray, family: Family, seed: int) -> list[float]:
+    """The smallest adjusted p-value at each look, tossed on. scores: (looks, people)."""
+    crossed, least = None, []
+    for at in scores:
+        model = Model(Sides(at[: PEOPLE // 2], at[PEOPLE // 2 :]), CLAIM, 1e-5, seed)
+        case, evidence = model.case, [model.evidence]
+        found, tests = (
+            findings.measurements_of(evidence, case),
+            findings.tests_of(evidence, case),
+        )
+        look = looked(found, tests, case.heads, model.guarantee, family, seed, crossed)
+        crossed = look.crossed
+        least.append(min(m.adjusted_p for m in look.measurements if m.adjusted_p is not None))
+    return least
+
+
+def test_looks_that_agree_find_at_the_last_what_one_test_would() -> None:
+    """The same scores at each look: at look j, the limit has grown to j shares of the level."""
+    family = family_of_one_look()
+    scores = np.repeat([0.5, 0.0], PEOPLE // 2) + SCORES
+    alone = min(p_values(scores, family, 3).values())
+    shared = min(p_values(scores, family.over(LOOKS), 3).values())
+    least = path(np.tile(scores, (LOOKS, 1)), family.over(LOOKS), 3)
+    assert 0.02 < alone < LEVEL < shared
+    first = next(look for look, p in enumerate(least, 1) if p <= LEVEL)
+    assert first == np.ceil(LOOKS * alone / LEVEL)
+    assert least[:first] == pytest.approx([shared / look for look in range(1, 1 + first)], rel=1e-4)
+    assert min(least) >= alone
+
+
+@pytest.mark.calibration
+def test_tossed_on_looks_err_as_often_as_one_test_and_find_more_than_shares() -> None:
+    draws, runs, size = np.random.default_rng(2), 300, family_of_one_look()
+    found = {"chance": 0, "tossed on": 0, "shares": 0}
+    for run in range(runs):
+        steps = draws.normal(size=(LOOKS, PEOPLE)) * np.array([3.0] + [0.5] * (LOOKS - 1))[:, None]
+        walk = np.cumsum(steps, axis=0)
+        grown = walk + np.linspace(0, 2.4, LOOKS)[:, None] * np.repeat([1.0, 0.0], PEOPLE // 2)
+        found["chance"] += min(path(walk, size.over(LOOKS), run)) <= LEVEL
+        found["tossed on"] += min(path(grown, size.over(LOOKS), run)) <= LEVEL
+        each = (min(p_values(at, size.over(LOOKS), run).values()) for at in grown)
+        found["shares"] += any(p <= LEVEL for p in each)
+    assert 0.02 * runs <= found["chance"]  # near the level, which shares are not
+    assert found["chance"] <= LEVEL * runs + 2.33 * (LEVEL * (1 - LEVEL) * runs) ** 0.5
+    assert found["tossed on"] > found["shares"] + 0.1 * runs

@@ -20,7 +20,7 @@ from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import resolve
 from audit.plan.execution import Execution, execution
-from audit.plan.plan import Chosen, Plan
+from audit.plan.plan import Chosen, Earlier, Plan
 from audit.plan.resolve import resolve_on
 from audit.plan.source import External, PlantedElsewhere, PlantedHere
 from audit.plan.text import Text
@@ -92,6 +92,7 @@ def test_every_field_of_a_plan_changes_its_hash():
         "policy": [policies.named("digits,miss=0.5")],
         "training": [*each_changed(plan.training)],
         "text": [Text(7, 8)],
+        "after": [Earlier(Path("first"), "a" * 64), Earlier(Path("first"), "b" * 64)],
         "reach": [Reach(hits=0.2), Reach(scores=0.2), Reach(power=0.9)],
     }
     for name in (f.name for f in dataclasses.fields(Plan) if f.compare):

@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 from audit.statistics import top_test
-from audit.statistics.retossed import adjusted_p_values, tosses_for
+from audit.statistics.retossed import Again, Crossed, adjusted_p_values, toss_again, tosses_for
 from audit.statistics.tossed import Ranked, Top, Tossed
 
 EIGHTH = Fraction(1, 8)
@@ -125,3 +125,50 @@ def test_rank_test_far_tail_is_near_the_exact_one() -> None:
     exact = scipy.stats.mannwhitneyu(scores[heads], scores[~heads], method="exact")
     assert exact.pvalue < 1e-3
     assert Ranked(scores, 2).p_value(heads) == pytest.approx(exact.pvalue, rel=0.1)
+
+
+LEAST = 1 / 400  # of the 4,001 tosses, what one look of several may have
+
+
+@pytest.mark.parametrize("agree", [1.0, 0.9, 0.0])
+def test_looks_are_crossed_by_their_shares_of_all_tosses(agree: float) -> None:
+    """Whichever toss is the true one: so some look errs with at most the sum of the shares."""
+    stream, crossed = np.random.default_rng(4), None
+    z = stream.normal(size=4_001)
+    for look in range(1, 9):
+        z = agree * z + (1 - agree**2) ** 0.5 * stream.normal(size=4_001)
+        crossed = Again(np.empty(0), np.empty(0), scipy.stats.norm.cdf(z)).crossed(LEAST, crossed)
+        assert crossed.looks == look
+        assert crossed.tosses.sum() == int(look * LEAST * 4_001)  # no two are equal
+    assert agree < 1 or (crossed.tosses == (z <= np.sort(z)[crossed.tosses.sum() - 1])).all()
+
+
+def test_equal_tosses_cross_together_or_wait() -> None:
+    """What a look leaves of its share is added to that of the next."""
+    least = np.repeat([0.25, 0.5, 1.0], [10, 30, 60])
+    of = Again(np.empty(0), np.empty(0), least).crossed
+    assert [of(share).tosses.sum() for share in (0.09, 0.1, 0.39, 0.4)] == [0, 10, 10, 40]
+    crossed = None
+    for many in (0, 10, 10, 10, 40):
+        crossed = of(0.08, crossed)
+        assert crossed.tosses.sum() == many
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.4, 0.9])
+def test_true_toss_crosses_where_its_p_value_says(shift: float) -> None:
+    coins, stream = coins_of(60, 30), np.random.default_rng(6)
+    base, crossed, seen = stream.normal(size=60) + shift * coins, None, False
+    for look in range(1, 7):
+        tests: list[Tossed] = [Ranked(base + 0.3 * stream.normal(size=60)) for _ in range(3)]
+        found = toss_again(tests, coins, np.random.default_rng(1), 4_000, crossed)
+        crossed = found.crossed(LEAST, crossed)
+        assert (found.so_far >= found.p_values).all()
+        seen = seen or found.so_far.min() <= look * LEAST
+        assert bool(crossed.tosses[0]) == seen
+    assert seen == (shift > 0.4)
+
+
+def test_other_numbers_of_tosses_are_refused() -> None:
+    before = Crossed(np.zeros(9, dtype=bool), 1)
+    with pytest.raises(ValueError, match="4001 tosses are needed; got 9"):
+        toss_again([], coins_of(6, 3), np.random.default_rng(1), 4_000, before)

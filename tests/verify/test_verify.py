@@ -88,7 +88,7 @@ def test_evidence_of_another_version_names_the_version_read(
     folder: Folder, refused: Callable[..., str]
 ) -> None:
     (folder.path / "evidence.json").write_text('{"form": "audit evidence 2"}')
-    assert "not 'audit evidence 4'" in refused("verify", folder.path)
+    assert "not 'audit evidence 5'" in refused("verify", folder.path)
 
 
 @pytest.mark.parametrize("status", ["running", "interrupted", "failed"])
