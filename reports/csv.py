@@ -23,13 +23,15 @@ _FINDINGS = (
     "claimed_release", "claimed_basis", "attack", "metric", "access", "unit", "value",
     "ci_low", "ci_high", "confidence", "method", "k", "n", "chance", "twins_value",
     "twins_ci_low", "twins_ci_high", "twins_k", "twins_n", "blind_value", "blind_ci_low",
-    "blind_ci_high", "blind_n", "p_value", "sides", "epsilon_lower", "epsilon_lower_method",
-    "epsilon_lower_hypothesis", "epsilon_lower_unit", "epsilon_lower_relation",
+    "blind_ci_high", "blind_n", "p_value", "sides", "adjusted_p", "guesses_p", "withheld",
+    "epsilon_lower", "epsilon_lower_method", "epsilon_lower_hypothesis",
+    "epsilon_lower_unit", "epsilon_lower_relation",
     "epsilon_lower_delta", "epsilon_lower_confidence", "epsilon_lower_m", "epsilon_lower_guesses",
     "epsilon_lower_rank", "epsilon_lower_space", "epsilon_lower_n", "claim_test_mechanism",
     "claim_test_m", "claim_test_r", "claim_test_v", "claim_test_p_value",
     "charge_test_queries", "charge_test_exceeded", "charge_test_p_value",
     "power_smallest_rate", "power_detectable_rate", "power_largest_epsilon",
+    "contact", "sight", "reach",
     "stronger_than_release", "leaked", "sentence", "claim", "claim_sentence",
 )  # fmt: skip
 _MEASURES = (
@@ -100,7 +102,9 @@ def _of_release(results: Results, release: ReleaseResult) -> dict[str, Any]:
 def _of_finding(finding: FindingResult) -> dict[str, Any]:
     lower = finding.epsilon_lower
     guesses = lower.guesses if lower else None
+    conditions = dict(finding.silence or ())
     return {
+        **{name: link.state for name, link in conditions.items()},
         **_fields("", finding),
         **_fields("twins_", finding.control),
         **_fields("blind_", finding.blind),

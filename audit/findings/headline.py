@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.rejections import most_shown
+from audit.findings.rejections import shown_of
 from audit.findings.shows import STATED
 from audit.findings.verdict import leaks
 from audit.results.joined import leaked_overall
@@ -14,7 +14,7 @@ from audit.results.labels import labels
 from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.silence import REMOVED
-from audit.results.words import WEALTH, at_least, at_most, number, percent
+from audit.results.words import WEALTH, at_least, at_most, largest_of, number, percent
 
 
 def headline(releases: Sequence[ReleaseResult]) -> list[str]:
@@ -187,9 +187,11 @@ def _claim_words(release: ReleaseResult) -> str:
         return f"refuted by {shown}"
     if release.claim == OnClaim.NOT_REFUTED:
         claim = release.guarantee
-        most = most_shown(release.findings, claim) or 0.0
+        of_claim = shown_of(release.findings, claim)
+        most = max(of_claim, default=0.0)
         shown = f"; at least {at_least(most)} was shown" if most > 0 else ""
-        unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else ""
+        unsure = f", {largest_of(len(of_claim))}" if most > 0 and len(of_claim) > 1 else ""
+        unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else unsure
         tried = [f.attack for f in release.findings if f.claim == OnClaim.NOT_REFUTED]
         return f"not refuted by {', '.join(map(_spaced, dict.fromkeys(tried)))}{shown}{unsure}"
     return "not tested by these attacks"

@@ -206,15 +206,15 @@ def tested_bound(finding: Measurement, guarantee: Guarantee) -> EpsilonLower | N
     return None if unlike else finding.epsilon_lower
 
 
-def most_shown(findings: Sequence[FindingResult], guarantee: Guarantee) -> float | None:
-    """Compute the largest ε (nats) at the claim's δ that bounds show which do not refute it.
+def shown_of(findings: Sequence[FindingResult], guarantee: Guarantee) -> list[float]:
+    """Compute the ε (nats) at the claim's δ that each bound shows which tests the claim.
 
-    Each at its own confidence; None where no bound tests the claim.
+    Each at its own confidence: the largest of several errs more often than one.
     """
-    open_ = (f for f in findings if f.claim == OnClaim.NOT_REFUTED)
-    tested = (tested_bound(finding, guarantee) for finding in open_)
+    answered = (f for f in findings if f.claim in (OnClaim.REFUTED, OnClaim.NOT_REFUTED))
+    tested = (tested_bound(finding, guarantee) for finding in answered)
     delta = guarantee.delta or 0.0
-    return max((bounds.at_delta(b, delta) for b in tested if b is not None), default=None)
+    return [bounds.at_delta(bound, delta) for bound in tested if bound is not None]
 
 
 def by_test(

@@ -9,7 +9,7 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import leaked
 from audit.findings.on_claim import on_claim
-from audit.findings.rejections import Family, Rejections, rejections
+from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.shows import Shows, beside_leak, silence_of
 from audit.results.measurement import FindingResult, Measurement
 
@@ -36,8 +36,11 @@ def judged(
     word, sentence = leaked(one, found, silence)
     claim, claim_sentence = on_claim(one, guarantee, found)
     conditions = beside_leak(silence) if word.detected else silence
+    alone = one.p_value is not None and test_of(one) not in found.measured
+    measured = one.value is not None or alone  # else it has a reason of its own
+    removed = silence.contact.removed and measured
     answers = {
-        "silence": conditions if word != Leaked.NOT_MEASURED or silence.contact.removed else None,
+        "silence": conditions if word != Leaked.NOT_MEASURED or removed else None,
         "leaked": word,
         "sentence": f"{one.observation} {sentence}".strip(),
         "claim": claim,

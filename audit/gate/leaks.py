@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import exhibits
 from audit.findings.leaked import above_chance
-from audit.findings.rejections import most_shown
+from audit.findings.rejections import shown_of
 from audit.findings.shows import first_missing
 from audit.gate.outcome import Check, State
 from audit.gate.policy import ACCEPT, Policy
@@ -79,7 +79,7 @@ def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Che
     elif finding.leaked == Leaked.LEAK:
         state, sentence = State.FAIL, f"a leak ({seen})"
     elif finding.leaked == Leaked.NONE_FOUND and not _missing(finding):
-        state, sentence = State.PASS, f"no different from chance ({seen})"
+        state, sentence = State.PASS, f"not told apart from chance ({seen})"
     elif finding.exhibit is not None and not exhibits.is_open(finding):
         state, sentence = State.SKIPPED, f"an exhibit, which shows a leak or nothing ({seen})"
     else:
@@ -128,7 +128,7 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     tested = _words(release, {OnClaim.NOT_REFUTED})
     if not tested:
         return check(*_untested(release, claimed))
-    most = most_shown(tested, claim)
+    most = max(shown_of(tested, claim), default=None)
     seen = "; ".join([claimed, *_seen(tested, most)])
     if most is not None and most > claim.epsilon:
         weak = "above the claim, but not significant once adjusted for all tests of it"

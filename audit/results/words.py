@@ -17,6 +17,11 @@ def count(number: int, noun: str, nouns: str = "") -> str:
     return f"{number} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
 
 
+def largest_of(bounds: int) -> str:
+    """Qualify the largest of several bounds on ε: it errs more often than each of them."""
+    return f"the largest of {bounds:,} bounds, unadjusted"
+
+
 def duration(seconds: float) -> str:
     """Round a time to what an estimate can know: 40 s, 3 min, 2.5 h."""
     if seconds < 90:

@@ -31,7 +31,8 @@ NOT_VERIFIABLE = (
     "an accounting is of",
     "blind baselines (need the texts), the number of tests of a family, trained tokens, seconds",
     "which planted copies reached the training, where secrets were planted elsewhere",
-    "warnings, not_tested, reproduce, environment, samples.jsonl: only their digests, if signed",
+    "warnings, not_tested (also which attacks page one says were not run), reproduce, environment, "
+    "samples.jsonl: only their digests, if signed",
     "report.html and other reports; `audit report` writes them again from results.json",
 )
 _BROKEN = (

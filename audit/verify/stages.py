@@ -11,6 +11,7 @@ from audit.core.digest import digest_of_json
 from audit.core.files import read_json
 from audit.measure.evidence_file import EvidenceFile, OfRelease
 from audit.results.schema import ReleaseResult, SessionResult
+from audit.results.words import count
 from audit.verify.documents import Stated
 
 
@@ -25,6 +26,21 @@ def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
         for what, fact in (*_evidence(release), *_sessions(result)):
             if _digest(mine, *fact) not in held:
                 yield f"{what} of {release.ledger} stands in no session of stages/"
+
+
+def left_out(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    """State that stages/ holds sessions that the results do not show, as of an attack left out."""
+    seed = run.results.plan.get("seed")
+    there = {
+        _digest((seed, release.ledger), *fact)
+        for release, result in zip(evidence.releases, run.results.releases, strict=False)
+        for _, fact in _sessions(result)
+    }
+    held = map(_stored, run.folder.glob("stages/session-*.json"))
+    others = sum(there.isdisjoint(_digest(*fact) for fact in facts) for facts in held if facts)
+    if others:
+        found = count(others, "session")
+        yield f"stages/: what {found} found, of which these results show nothing"
 
 
 def not_compared(folder: Path) -> Iterator[str]:

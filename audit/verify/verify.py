@@ -8,12 +8,13 @@ from pathlib import Path
 from audit import __version__
 from audit.core.errors import UsageError
 from audit.findings import stored
+from audit.measure import evidence_file
 from audit.results import sums
 from audit.verify.documents import Stated, stated
 from audit.verify.frozen import Proofs, of_frozen
 from audit.verify.outcome import Verification
 from audit.verify.run import NOT_VERIFIABLE, collected, counted, of_run
-from audit.verify.stages import not_compared, written_here
+from audit.verify.stages import left_out, not_compared, written_here
 from audit.verify.sweep import of_sweep, seed_folders
 
 
@@ -45,7 +46,8 @@ def _run(run: Stated) -> Verification:
     own, sessions = written_here(run.folder)
     signed = f"stages/: {own} of {sessions} sessions are signed with your key"
     verified = () if lines else (counted(run), *([signed] if own else []))
-    open_ = (*_of_another_version(run), *NOT_VERIFIABLE, *not_compared(run.folder))
+    left = left_out(run, evidence_file.read(run.folder))
+    open_ = (*_of_another_version(run), *NOT_VERIFIABLE, *left, *not_compared(run.folder))
     return Verification(tuple(lines), verified, open_)
 
 

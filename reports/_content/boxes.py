@@ -95,16 +95,18 @@ def _tested(release: ReleaseResult) -> str:
 def _shown(release: ReleaseResult) -> str:
     """Add the largest bound on ε that may be compared with the claim."""
     alike = [
-        bound.value
-        for finding, bound in claims.bounded(release)
-        if finding.claim in (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
-        and not claims.difference(release.guarantee, bound)
+        finding.epsilon_lower.value
+        for finding in release.findings
+        if finding.epsilon_lower is not None
+        and finding.claim in (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
+        and not claims.difference(release.guarantee, finding.epsilon_lower)
     ]
-    if not alike:
+    best = max(alike, default=0.0)
+    if not best:
         return ""
-    best = max(alike)
     factor = f", {words.at_least(math.exp(best), 2)} times as likely" if best <= _LARGE else ""
-    return f": ε is {words.at_least(best)} or more{factor}"
+    several = f"; {words.largest_of(len(alike))}" if len(alike) > 1 else ""
+    return f"{several}: ε is {words.at_least(best)} or more{factor}"
 
 
 def worst_finding(release: ReleaseResult) -> FindingResult | None:

@@ -109,7 +109,9 @@ def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: Epsilo
             return f"Not comparable, in either direction. {unlike}"
         return f"{test.mechanism}: see the test of the claim." if test else finding.claim_sentence
     if bound.value > claimed:
-        return "Above the claim, but not once adjusted for all tests of it: no refutation."
+        loose = bound.delta < (guarantee.delta or 0.0)
+        why = "at a smaller δ than it allows" if loose else "not once adjusted for all tests of it"
+        return f"Above the claim, but {why}: no refutation."
     return "Below the claim: consistent with it, and no proof of safety."
 
 
@@ -120,10 +122,13 @@ def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
         claim.append(f"a Rényi divergence of order {words.number(guarantee.alpha)}")
     if guarantee.basis != "worst case":
         claim.append(guarantee.basis)
+    if bound.delta < (guarantee.delta or 0.0):  # a bound at a larger δ holds at a smaller one
+        claim.append(f"at δ = {words.at_most(guarantee.delta or 0.0)}")
     scope = wording.per_unit(bound.unit, bound.relation)
     if claim == [scope]:
         return ""
-    return f"The claim is {', '.join(claim)}; the bound is {scope}, (ε, δ), for the worst case."
+    at = f"(ε, δ = {words.at_most(bound.delta)})"
+    return f"The claim is {', '.join(claim)}; the bound is {scope}, {at}, for the worst case."
 
 
 def explained(bound: EpsilonLower | None) -> str:

@@ -16,7 +16,14 @@ from reports._content.table import Table
 MOST_LINES = 10
 _HEADLINE, _CELL = 700, 60  # characters
 _NBSP = "\N{NO-BREAK SPACE}"
-_HEAD = ["Release", "Claimed ε, nats", "Leaked", "Claim", "Found ε, nats", "Perplexity [interval]"]
+_HEAD = [
+    "Release",
+    "Claimed ε, nats",
+    "Leaked",
+    "Claim",
+    "Largest bound on ε, nats",
+    "Perplexity [interval]",
+]
 
 
 @dataclass(frozen=True)
@@ -79,10 +86,13 @@ def _claimed(release: ReleaseResult) -> str:
 
 
 def _found(release: ReleaseResult) -> str:
-    """Write the largest lower bound on ε that an attack showed."""
+    """Write the largest lower bound on ε that an attack showed, and of how many."""
     found = claims.largest(release)
     if found is None:
-        return "no bound above 0"
-    _, bound = found
+        return "none above 0"
+    finding, bound = found
     scope = wording.per_unit(bound.unit, bound.relation)
-    return f"≥ {words.at_least(bound.value)} {scope}"
+    every = sum(one.epsilon_lower is not None for one in release.findings)
+    of = f", of {every}" if every > 1 else ""
+    inside = ", insiders" if finding.stronger_than_release else ""
+    return f"≥ {words.at_least(bound.value)} {scope}{of}{inside}"

@@ -14,7 +14,7 @@ from audit.results.schema import (
     Results,
 )
 from audit.results.silence import Link
-from reports._content import legend, usefulness, verdicts, wording
+from reports._content import claims, legend, usefulness, verdicts, wording
 from reports._content.closing import closing
 from reports._content.releases import NamedRelease, by_attack, rank
 from reports._content.strip import Strip, strip
@@ -362,7 +362,8 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
     """Describe the ε that a finding shows, or what it could have shown; empty for neither."""
     bound, power = finding.epsilon_lower, finding.power
     if bound is not None and bound.value > 0:
-        return f"so {wording.bound(bound)}"
+        alone = "" if finding.leaked.detected else ", unadjusted"
+        return f"so {wording.bound(bound)}{alone}"
     if finding.leaked.detected:
         return wording.by_chance(finding)
     if finding.leaked != Leaked.NONE_FOUND:
@@ -371,8 +372,13 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
         return "" if finding.silence is None else finding.silence.reach.by.rstrip(".")
     if bound is None or power.largest_epsilon is None:
         return ""
-    scope = f"nats {wording.per_unit(bound.unit, bound.relation)}"
-    if power.largest_epsilon < (claim.epsilon or 0.0):
-        most = words.at_most(power.largest_epsilon)
+    largest, scope = power.largest_epsilon, f"nats {wording.per_unit(bound.unit, bound.relation)}"
+    tested = finding.claim == OnClaim.NOT_REFUTED
+    if finding.claim_test is not None and not finding.stronger_than_release:
+        return f"{'could have refuted' if tested else 'too weak to refute'} its claim"
+    alike = not tested and not claims.difference(claim, bound)
+    if alike and largest < (wording.finite(claim) or 0.0):
+        most = words.at_most(largest)
         return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
-    return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"
+    could = "refuted" if tested else "shown"
+    return f"could have {could} ε = {words.at_least(largest)} {scope}"

@@ -80,5 +80,5 @@ def _comparable(guarantee: GuaranteeResult, finding: FindingResult, bound: Epsil
 
 def _listed(release: ReleaseResult) -> str:
     values = sorted((bound.value for _, bound in claims.bounded(release)), reverse=True)
-    largest = ", ".join(map(words.number, values[:6])) or "none above 0"
+    largest = ", ".join(map(words.at_least, values[:6])) or "none above 0"
     return f"{largest} and {len(values) - 6} smaller" if len(values) > 6 else largest

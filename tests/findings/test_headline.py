@@ -98,6 +98,8 @@ OF_ONE: list[Row] = [
     # above the claim by itself, and not once adjusted for all nine tests of it
     ([mine(*(finding(NONE, 63, metric=f"m{i}") for i in range(9)))],
      ["; not refuted by extraction; at least 2.05 was shown, not beyond doubt once adjusted."], []),
+    ([mine(finding(NONE, 63), finding(NONE, HALF, metric="b"), claim=promise(2.2))],
+     ["at least 2.05 was shown, the largest of 2 bounds, unadjusted."], []),
     # what was shown is of the claim's own δ and kind; with a curve, the bound has no part in it
     ([mine(finding(NONE, 63), claim=promise(2.0, delta=1e-3))], ["at least 1.94 was shown."], []),
     ([mine(finding(NONE, 63, claim_test=CURVE))], ["; not refuted by extraction."], []),

@@ -11,6 +11,7 @@ from audit.findings.shows import NO_REFERENCES, Shows, not_shown, shown, silence
 from audit.findings.verdict import judge
 from audit.results.joined import leaked_overall
 from audit.results.schema import GuaranteeResult
+from audit.statistics.interval import no_interval
 from tests.findings import by_hand
 
 GONE = not_shown("removed before training: 0 of 9 planted codes are in the training text.")
@@ -39,6 +40,18 @@ def test_removed_secrets_are_not_measured_and_silence_nothing() -> None:
     assert leaked_overall([gone]) == Leaked.NOT_MEASURED
     joined = silence_over([gone, other])
     assert joined is not None and joined.contact == GONE
+
+
+def test_measure_without_a_value_keeps_its_own_reason() -> None:
+    """A ledger, or a rate that needs more controls, is not unmeasured for what was removed."""
+    unmeasured = no_interval(0, 0.95, "needs 100 controls")
+    none = by_hand.finding(None, None, interval=unmeasured, k=None, control=None)
+    auc = by_hand.finding(0.5, None, test="auc")
+    rare = none.changed(metric="tpr", p_value=0.5, test="auc")
+    found = by_hand.by_holm([none, auc, rare], CLAIM, Family(2, 0))
+    judged = judge(found, CLAIM, Shows({"code": GONE}), Family(2, 0))
+    assert {one.leaked for one in judged} == {Leaked.NOT_MEASURED}
+    assert [one.removed for one in judged] == [False, True, False]
 
 
 def test_leak_of_removed_secrets_stays_a_leak() -> None:

@@ -163,7 +163,7 @@ QUIET, MANIFEST = [0.9, 0.8, 0.7], {"plan": {"hash": "a", "planting": None, "att
         ([[0.02, 0.04, 0.7]], MANIFEST, State.INCONCLUSIVE, "leak in 2 of 3 seeds"),  # 0.06
         ([[0.004], *[[0.9]] * 8], {}, State.FAIL, "a leak (0.02"),  # 9 × 0.004
         ([[0.006], *[[0.9]] * 8], {}, State.INCONCLUSIVE, "by the other settings"),
-        ([QUIET], {}, State.PASS, "no different from chance"),
+        ([QUIET], {}, State.PASS, "not told apart from chance"),
     ],
 )
 def test_leak_of_a_seed_needs_its_setting(

@@ -48,6 +48,13 @@ def test_controls_sides_and_the_evidence_of_a_bound(four: Results) -> None:
         assert {name: row[name] for name in cells} == cells
 
 
+def test_row_has_what_its_answer_follows_from() -> None:
+    found = make.finding(0.4, p_value=0.01, adjusted_p=0.3, guesses_p=0.2, leaked="inconclusive")
+    (row,) = read(make.run(make.release("dp_sgd", make.guarantee(1.0), found)))
+    names = ("p_value", "adjusted_p", "guesses_p", "withheld", "contact", "sight", "reach")
+    assert [row[n] for n in names] == ["0.01", "0.3", "0.2", "0", "shown", "shown", "shown"]
+
+
 def test_infinity_and_null_are_told_apart(results: Results) -> None:
     rows = read(results)
     claimed = {row["defense"]: row["claimed_epsilon"] for row in rows}

@@ -23,6 +23,7 @@ ONE_RUN, RANK = make.bound(2.6), make.by_rank(2.6)
         (1.0, {}, {"claim": "refuted"}, "Refuted"),
         (8.0, {}, {"claim": "not refuted"}, "no proof of safety"),
         (1.0, {}, {"claim": "not refuted"}, "not once adjusted for all tests"),
+        (1.0, {"delta": 1e-3}, {"claim": "not refuted"}, "at a smaller δ than it allows"),
         (8.0, {}, {"stronger_than_release": True}, "for or against"),
         (None, {}, {"claim": "unknown"}, "unknown"),
         (math.inf, {}, {"claim": "nothing claimed"}, "contradicts nothing"),
@@ -95,6 +96,11 @@ def test_figure_has_the_claim_beside_its_bounds() -> None:
     figure = drawn(quiet)  # a claim is shown without any bound
     assert "claimed 1 per user" in figure.svg
     assert svg.ALARM not in figure.svg and "claim refuted" not in figure.svg
+
+
+def test_listed_bound_is_rounded_down() -> None:
+    found = make.finding(0.9, leaked="leak", epsilon_lower=ONE_RUN.changed(value=2.9996))
+    assert drawn(make.release("d", make.guarantee(3.0), found)).table.rows[0][2] == "2.99"
 
 
 def test_infinite_bound_is_drawn() -> None:

@@ -80,6 +80,23 @@ def test_bound_stands_beside_a_comparable_claim_only() -> None:
     assert other == "Refuted with 95\u00a0% confidence."
 
 
+def test_largest_of_several_bounds_is_qualified() -> None:
+    """Of 26 bounds one is above 0 in half of all runs of which nothing leaks."""
+    several = [make.finding(0.0, claim="not refuted", epsilon_lower=make.bound(0.5)) for _ in "ab"]
+    two = [one.changed(metric=f"m{i}") for i, one in enumerate(several)]
+    bound = "not refuted; the largest of 2 bounds, unadjusted: ε is 0.5 or more, 1.6 times as"
+    assert bound in boxes(audited(*two))["Promised"].lines[0]
+
+
+def test_bound_at_a_smaller_delta_than_the_claim_has_no_place_beside_it() -> None:
+    found = make.finding(0.9, leaked="leak", claim="not refuted", epsilon_lower=make.bound(2.61))
+    loose, strict = (
+        boxes(audited(found, epsilon=3.0, delta=delta))["Promised"].lines[0]
+        for delta in (1e-3, 1e-6)
+    )
+    assert "ε is" not in loose and "ε is 2.61 or more" in strict
+
+
 def test_leak_is_k_of_n_beside_the_controls() -> None:
     box = boxes(audited(make.finding(0.4, leaked="leak")))["Leaked"]
     assert box.figure == "40 of 100" and "Undefended: 96 of 100." in box.lines

@@ -90,6 +90,13 @@ def test_worst_settings_are_never_left_out() -> None:
     )
 
 
+def test_largest_bound_says_of_how_many_and_for_whom() -> None:
+    inside = make.finding(0.9, epsilon_lower=make.bound(2.61), stronger_than_release=True)
+    own = make.finding(0.1, metric="own", epsilon_lower=make.bound(0.0))
+    (row,) = glance.glance(make.run(make.release("d", make.guarantee(8.0), own, inside))).table.rows
+    assert row[4] == "≥ 2.61 per user (add or remove), of 2, insiders"
+
+
 def test_hostile_names_are_text_without_a_script(hostile: Results) -> None:
     findings = api.findings(hostile)
     text, page = pages(hostile)

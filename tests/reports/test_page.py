@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,17 +10,19 @@ import pytest
 from audit.core.terms import Relation
 from audit.findings.shows import beside_leak, not_shown
 from audit.plugins import registry
-from audit.results.schema import ReleaseResult, Results
+from audit.results.schema import ClaimTest, Power, ReleaseResult, Results
 from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
 from reports._content.legend import ALL_SHOWN, ENDS
+from reports._content.summary import certainty
 from reports._content.terms import TERMS
 from reports._content.wording import ATTACKS, DEFENSES, spelled
 from tests import by_hand as make
 
 REFUTED = {"leaked": "leak", "claim": "refuted"}
 INSIDERS = {"leaked": "leak to insiders", "stronger_than_release": True}
+CURVE = ClaimTest(mechanism="m", m=120, r=60, v=25, p_value=1.0, least_p=1e-9, critical=46)
 QUIET = make.finding(0.0)
 LEAK = make.finding(1.0, leaked="leak", silence=beside_leak(make.SILENCE))
 
@@ -179,6 +182,38 @@ def test_leak_by_ranks_shows_no_mean() -> None:
     assert row.strip is not None and row.controls[0].text == "0\u00a0%"
     found = next(box for box in loud.boxes if box.name == "Leaked")
     assert found.figure == "a leak" and "likelier than values of twins" in found.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("promised", "claim", "test", "said"),
+    [
+        ({"epsilon": 8.0}, "not testable", None, "too weak to refute its claim: it can show at mo"),
+        ({"epsilon": 1.0}, "not refuted", None, "could have refuted ε = 2.5 nats per user"),
+        ({"epsilon": 8.0}, "not refuted", CURVE, "could have refuted its claim"),
+        ({"epsilon": 8.0}, "not testable", CURVE, "too weak to refute its claim"),
+        # of another kind than the claim, or nothing claimed: that figure could refute no claim
+        ({"epsilon": 1.0, "unit": "record"}, "not testable", None, "could have shown ε = 2.5 nats"),
+        ({"epsilon": 8.0, "unit": "record"}, "not testable", None, "could have shown ε = 2.5 nats"),
+        ({"epsilon": math.inf}, "nothing claimed", None, "could have shown ε = 2.5 nats per user"),
+    ],
+)
+def test_what_a_measure_could_have_shown_follows_its_answer_on_the_claim(
+    promised: dict[str, Any], claim: str, test: ClaimTest | None, said: str
+) -> None:
+    power = Power(n=100, largest_epsilon=2.5)
+    found = make.finding(
+        0.0, claim=claim, claim_test=test, power=power, epsilon_lower=make.bound(0.0)
+    )
+    assert certainty(found, make.guarantee(**promised)).startswith(said)
+
+
+def test_bound_beside_silence_is_called_unadjusted() -> None:
+    found = make.finding(0.0, epsilon_lower=make.bound(0.3))
+    said = [
+        page_of(of(one)).summary.blocks[0].rows[0].certainty
+        for one in (found, found.changed(leaked="leak"))
+    ]
+    assert said[0] == f"{said[1]}, unadjusted" and said[1].startswith("so ε ≥ 0.3 nats")
 
 
 def test_plugins_and_terms_have_plain_words() -> None:

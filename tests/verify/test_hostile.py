@@ -194,6 +194,19 @@ def test_sessions_that_are_there_are_those_of_the_run(staged: Folder) -> None:
     assert verify(staged.path).differences == ()
 
 
+def test_session_that_the_results_leave_out_is_counted(staged: Folder) -> None:
+    """An attack that found something can be taken out of the plan, the evidence and the results."""
+    said = "stages/: what 1 session found, of which these results show nothing"
+    assert said not in verify(staged.path).not_verifiable
+    stages = staged.path / "stages"
+    stage = json.loads((stages / "session-0-extraction.json").read_text("utf-8"))
+    stage["session"]["purpose"] = "copies"
+    (stages / "session-9-copies.json").write_text(json.dumps(stage))
+    (stages / "session-torn.json").write_text("{")
+    found = verify(staged.path)
+    assert found.differences == () and said in found.not_verifiable
+
+
 def test_sessions_without_owner_belong_to_no_release(staged: Folder) -> None:
     for path in (staged.path / "stages").iterdir():
         stage = json.loads(path.read_text("utf-8"))
