@@ -164,9 +164,12 @@ def _remedies(results: Results) -> list[str]:
     """
     from audit.core.terms import Leaked
     from audit.results import badge
+    from audit.results.labels import ELSEWHERE
 
     commands = badge.remedies(results)
     audited = [r for r in results.releases if not r.reference]
     if not commands and [r.leaked for r in audited] == [Leaked.LEAK]:
-        return ["  the same with --remedies: what may close the leak"]
+        elsewhere = audited[0].defense == ELSEWHERE
+        more = "as_is:base=DIR and --corpus PLANTED" if elsewhere else "--remedies"
+        return [f"  the same with {more}: what may close the leak"]
     return [line for command in commands for line in ("what may close the leak:", f"  {command}")]

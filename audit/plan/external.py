@@ -269,6 +269,10 @@ class _Elsewhere(Material):
     audited: _Audited
     base: str | None
 
+    @property
+    def trains(self) -> bool:
+        return bool(self.base and self.corpus.of("private"))
+
     def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:
         for one in defenses:
             self._check_trainable(one)
@@ -309,7 +313,7 @@ class _Elsewhere(Material):
                 f"{one.label}: new tokens are learnt only where embeddings and head are trained; "
                 "leave lora and layers out"
             )
-        if not self.base or not self.corpus.of("private"):
+        if not self.trains:
             raise UsageError(
                 f"{one.name}: can be trained beside an external model only with its base "
                 "(as_is:base=DIR) and the planted corpus (--corpus)"

@@ -27,6 +27,11 @@ class Material(ABC):
     users: int
     text: Text | None
 
+    @property
+    def trains(self) -> bool:
+        """Return whether defenses can be trained beside a model of elsewhere."""
+        return False
+
     @abstractmethod
     def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:
         """Complete the defenses for this material. Raises UsageError for what it cannot serve."""

@@ -155,7 +155,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     return dataclasses.replace(
         plan,
         command=_command(plan, material, settings),
-        remedy=_command(plan, material, settings, beside) if source.model and beside else "",
+        remedy=_command(plan, material, settings, beside) if material.trains and beside else "",
     )
 
 

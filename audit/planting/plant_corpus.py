@@ -49,6 +49,8 @@ def plant(
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
+    if manifest.absolute() == output.absolute():
+        raise UsageError(f"{output}: is both --output and --manifest; give each a file of its own")
     if "coin_users" in given:
         own.check_place(manifest, output, Path(source))
     asked = _canaries(given)

@@ -102,7 +102,9 @@ def _split(written: Written) -> list[str]:
     heldout = len(written.whole.of("heldout"))
     if heldout:
         return [f"{heldout:,} records are marked heldout: do not train on them, they show utility"]
-    return ["nothing is held out, so utility is not measured; use --output FILE.jsonl or a folder"]
+    plain = written.output.suffix == ".txt"
+    more = "use --output FILE.jsonl or a folder" if plain else "add users, or mark some heldout"
+    return [f"nothing is held out, so utility is not measured; {more}"]
 
 
 def _command(written: Written, base: str | None) -> list[str]:

@@ -63,7 +63,11 @@ def _difference(there: Any, here: Mapping[str, Any]) -> str:
     return ", ".join(_change(key, old.get(key), new.get(key)) for key in keys)
 
 
+_CALLED = {"finished": "the audited model", "trained_on": "the training file"}  # in a plan
+
+
 def _change(key: str, old: Any, new: Any) -> str:
+    key = _CALLED.get(key, key)
     if not all(isinstance(one, str | int | float) for one in (old, new)):
         return f"another value of {key}"
     return f"{key}: {visible(str(old), 20)} there, {visible(str(new), 20)} here"

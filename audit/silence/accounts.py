@@ -219,10 +219,17 @@ def _unseen(kind: str, ways: Ways, account: Account) -> str:
             f"No words before a {kind} were drawn among many by this manifest: only beacons or a "
             f"leak show that they reached the weights.{known}"
         )
+    formed = ""
+    if ways.form is not None and not ways.form.is_planted:
+        formed = (
+            f" {ways.form.formed} of {ways.form.n} texts that it writes after these words begin as "
+            "a planted value does: if it was trained on them, its answers are cut or changed, or "
+            "values had another form."
+        )
     return (
         f"The model does not know what was drawn for each {kind} better than what was not "
         f"({_p(min(p_values))}; p = {ways.level:.2g} would count). If the base that was named has "
-        f"seen this text, name the public one.{known}"
+        f"seen this text, name the public one.{formed}{known}"
     )
 
 

@@ -21,7 +21,7 @@ from audit.models.endpoint.chat import ChatSession
 from audit.models.endpoint.session import Served
 from audit.prepare.run import Run
 from audit.silence import beacons, form
-from audit.silence.accounts import Learnt
+from audit.silence.accounts import LEVEL, Learnt
 from audit.silence.drawn_words import ByTier, Sentence, beacons_of, sentences
 from audit.silence.learnt import Gain
 from audit.silence.sightings import times
@@ -144,6 +144,14 @@ class Drawn:
         assert self.sentence is not None
         return Surroundings(session, base, self.sentence.draw, self.sentence.frame, _TEMPLATES)
 
+    def form_of_beacons(self, tokenizer: Tokenizer, answers: Sequence[str]) -> form.Form | None:
+        """Count the answers to the sentence of beacons that begin as their values do."""
+        one = next((one for some in self.tiers.values() for one in some), None)
+        if one is None or not answers:
+            return None
+        question = form.Question.of(tokenizer, one.prefix, one.space, one.value)
+        return question.counted(answers)
+
     def of_beacons(self, tokenizer: Tokenizer) -> Prompts:
         every = [one for some in self.tiers.values() for one in some]
         prompt = [tokenizer.start, *tokenizer.encode(every[0].prefix)] if every else []
@@ -190,7 +198,7 @@ def _scored(session: Predictor, base: Predictor | None, of: Drawn) -> Looked:
 
 def _asked(session: Served, of: Drawn) -> Looked:
     word, sentence, tiers, queries, behind = of.first_word(), None, list[Any](), 0, None
-    plain: list[str] = []
+    plain, texts = list[str](), list[str]()
     if word is not None:
         prompts, length = of.of_first_word(word, session.tokenizer)
         replies = session.ask(prompts, length)
@@ -213,6 +221,8 @@ def _asked(session: Served, of: Drawn) -> Looked:
             seen = beacons.generated(users, [b.value for b in some], some[0].space, texts)
             tiers.append([users, seen.p_value])
     written = _form(session, of, plain)
+    if word is None and all(p_value > LEVEL for _, p_value in tiers):
+        written = of.form_of_beacons(session.tokenizer, texts)  # a reason why none was seen
     return _looked(queries, sentence=sentence, tiers=tiers, behind=behind, form=written)
 
 

@@ -348,6 +348,11 @@ def test_a_remedy_stands_on_a_line_of_its_own_to_be_pasted():
     assert _remedies(of_others) == ["what may close the leak:", f"  {command}"]
     assert _remedies(by_hand.run(leak)) == ["  the same with --remedies: what may close the leak"]
     assert _remedies(by_hand.run()) == []
+    elsewhere = by_hand.release(
+        "as_is", by_hand.guarantee(None), by_hand.finding(0.5, leaked="leak")
+    )
+    (line,) = _remedies(by_hand.run(elsewhere))
+    assert line.startswith("  the same with as_is:base=DIR and --corpus PLANTED")
 
 
 def test_sweep_under_torchrun_is_refused(tmp_path, monkeypatch):

@@ -234,6 +234,9 @@ def test_a_model_of_elsewhere_has_a_remedy_until_all_are_trained_beside_it(tmp_p
     beside = [word for word in remedy.split() if word.startswith(("none", "dp_sgd"))]
     assert beside == ["none:dedup=near", "none:epochs=1", "dp_sgd"]
     assert not resolve.resolve({**given, "defense": (audited, *beside)}).remedy
+    assert not resolve.resolve({**given, "defense": ("as_is",)}).remedy  # nothing to train from
+    del given["corpus"]
+    assert not resolve.resolve({**given, "defense": (audited,)}).remedy  # nothing to train on
 
 
 def test_all_means_every_plugin_once():

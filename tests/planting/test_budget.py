@@ -156,7 +156,12 @@ def test_outputs_decide_about_split_and_training_file(
     if output == "t":
         assert f"training={tmp_path}/t/train.jsonl" in printed and "marked heldout" in printed
     else:
-        assert f"training={tmp_path}/t.txt" in printed and "nothing is held out" in printed
+        assert f"training={tmp_path}/t.txt" in printed and "use --output FILE.jsonl" in printed
+
+
+def test_one_user_alone_holds_nothing_out(plant: Callable[..., str]) -> None:
+    printed = plant("some words", 1, count=4)
+    assert "utility is not measured; add users, or mark some heldout" in printed
 
 
 @pytest.mark.parametrize(

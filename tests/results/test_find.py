@@ -67,6 +67,7 @@ def test_a_refused_output_names_the_difference(tmp_path: Path) -> None:
     changes: list[tuple[dict[str, Any], str]] = [
         ({"seed": 5}, r"another plan \(seed: 0 there, 5 here\); give the same settings"),
         ({"threads": 2, "attacks": []}, r"\(another value of attacks, threads: 1 there, 2 here\)"),
+        ({"finished": {}}, r"\(another value of the audited model\)"),
         ({"policy": "digits"}, r"\(another value of policy\)"),  # the folder states none
         ({"seed": "x" * 99}, r"\(seed: 0 there, x{20} … "),
         ({str(i): i for i in range(finding.SHOWN + 1)}, r"\(5 settings differ\)"),

@@ -151,7 +151,7 @@ def test_killed_it_resumes_to_the_same_results(
 def test_another_model_is_another_plan(made: Made, alone: Path, refused: Refused) -> None:
     attacks = ("--attack", "membership", "--attack", QUICK)
     other = command(made, alone, *attacks, "--model", BASE)
-    assert "another plan (another value of finished); give the same" in refused(*other)
+    assert "another plan (another value of the audited model); give the same" in refused(*other)
     other = command(made, alone, *attacks, "--threads", "3")
     assert "another plan (threads: 1 there, 3 here); give the same settings" in refused(*other)
 

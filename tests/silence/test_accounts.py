@@ -11,6 +11,7 @@ from audit.core.terms import Shown
 from audit.silence.accounts import Account, Learnt, Ways, link
 from audit.silence.beacons import Sighting
 from audit.silence.behind import Behind
+from audit.silence.form import Form
 
 FILE = "t.jsonl (SHA-256 0123)"
 SEEN, UNSEEN, NEARLY = (Learnt(p, 9_999) for p in (0.0001, 0.24, 0.0008))
@@ -32,6 +33,8 @@ ROWS: list[tuple[str, dict[str, Any], Account, str]] = [
     ("not", {"sentence": SEEN}, MASKED, "(50 masked)"),
     ("not", {"sentence": SEEN}, GONE, "Removed before training: Of 50 planted"),
     ("not", {"sentence": UNSEEN}, HELD, "does not know what was drawn"),
+    ("not", {"sentence": UNSEEN, "form": Form(64, 64)}, HELD, "does not know what was drawn"),
+    ("not", {"tiers": [SINGLE], "form": Form(3, 70)}, HELD, "3 of 70 texts that it writes after"),
     ("", {"sentence": NEARLY}, HELD, "p = 0.0008"),
     ("not", {"sentence": NEARLY, "stem": UNSEEN}, HELD, "p = 0.0005 would count"),
     ("not", {"sentence": UNSEEN}, NO_FILE, "How many planted copies were kept is not known"),

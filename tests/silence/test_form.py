@@ -12,9 +12,12 @@ import pytest
 
 from audit.core.secret import Space
 from audit.planting import kinds
+from audit.planting.beacons import Beacon
+from audit.silence import asked_words
 from audit.silence.form import ANSWERS, Question, written
 
 DRAWN = np.random.default_rng(0)
+NOBODY: Any = None  # no value is asked
 WORDS = "one two My friend is "
 
 
@@ -97,3 +100,22 @@ def test_answers_are_decoded_behind_their_words() -> None:
     session.tokenizer = tokenizer
     question = Question.of(tokenizer, WORDS, space, space.draw(DRAWN))
     assert written(session, question) == (2 * ANSWERS, 2 * ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"), [("***** the", (0, 70)), ("99999.", (70, 70)), ("40917.", None)]
+)
+def test_unseen_beacons_keep_the_form_of_answers(
+    answer: str, found: tuple[int, int] | None
+) -> None:
+    space = Space((tuple("0123456789"),) * 5)
+    values = ("40917", "12345")
+    tiers = {1: [Beacon("code", "The code is: #", one, ".", space, ("u",)) for one in values]}
+    served: Any = SimpleNamespace(
+        tokenizer=SimpleNamespace(
+            start=0, encode=lambda text: [*text.encode()], decode=lambda ids: bytes(ids).decode()
+        ),
+        ask=lambda prompts, _: [SimpleNamespace(text=answer) for _ in prompts],
+    )
+    of = asked_words.Drawn(None, 0, tiers, 70, 0, values=NOBODY)
+    assert asked_words._asked(served, of).seen["form"] == found
