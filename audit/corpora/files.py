@@ -18,6 +18,12 @@ _TEXT = (".txt", ".en")
 KINDS = (*JSON, *tables.DELIMITERS, *tables.ARROW, *mail.KINDS, *_TEXT)
 
 
+def kind_of(path: Path) -> str:
+    """Return the ending that shows the kind of a file; of mail, also where its name has none."""
+    named = packed.kind(path)
+    return named if named in KINDS else mail.recognised(path)
+
+
 def records(
     path: Path, reading: Reading = USUAL, notes: dict[str, int] | None = None
 ) -> Iterator[Record]:
@@ -28,10 +34,10 @@ def records(
     taken: dict[str, int] = {} if notes is None else notes
     if path.is_dir():
         parts = list(_parts(path, reading, taken))
-    elif packed.kind(path) in KINDS:
-        _note_mail([path], reading, taken)
-        name = stem(path) if packed.kind(path) in _TEXT else "line"
-        lines, file = _content(path)
+    elif kind := kind_of(path):
+        _note_mail([kind], reading, taken)
+        name = stem(path) if kind in _TEXT else "line"
+        lines, file = _content(path, kind)
         parts = [Part(name, str(path), lines, file=file, reading=reading, notes=taken)]
     else:
         raise UsageError(
@@ -46,11 +52,11 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
 
     Without a train file, each plain text file is one user.
     """
-    found = listed(folder, KINDS)
+    found = listed(folder, kind_of)
     if not found.files:
         raise UsageError(f"{folder}: no file of a known kind here ({', '.join(KINDS)})")
     notes |= dict.fromkeys(found.notes, 0)
-    _note_mail(found.files, reading, notes)
+    _note_mail(found.files.values(), reading, notes)
     places = [path.relative_to(folder) for path in found.files]
     splits = any(split_of_file(place) == "private" for place in places)
     dropped = [str(place) for place in places if splits and not split_of_file(place)]
@@ -58,40 +64,40 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
         notes[f"left out, of no known split: {', '.join(dropped[:3])}"] = 0
     titles: set[str] = set()
     make = partial(Part, titles=titles, reading=reading, notes=notes)
-    for path, place in zip(found.files, places, strict=True):
+    for (path, kind), place in zip(found.files.items(), places, strict=True):
         split = split_of_file(place) if splits else ""
         if split or not splits:
-            plain = packed.kind(path) in _TEXT
+            plain = kind in _TEXT
             owner = str(place.with_suffix("")) if plain and not splits else None
             name = owner or (stem(path) if plain else str(place))
-            lines, file = _content(path, partitions(place))
+            lines, file = _content(path, kind, partitions(place))
             yield make(name, str(path), lines, file=file, split=split, owner=owner)
     held = sorted({naming(place) for place in places if split_of_file(place) == "heldout"})
     if splits and held:
         notes[f"held out, never trained on: {', '.join(held)}"] = 0
 
 
-def _note_mail(files: Iterable[Path], reading: Reading, notes: dict[str, int]) -> None:
+def _note_mail(kinds: Iterable[str], reading: Reading, notes: dict[str, int]) -> None:
     """Note who the user of a mail is, where nobody said so."""
-    if reading.user is None and any(packed.kind(path) in mail.KINDS for path in files):
+    if reading.user is None and not set(mail.KINDS).isdisjoint(kinds):
         notes[mail.NOTE] = 0
 
 
 def _content(
-    path: Path, columns: Mapping[str, str | None] = MappingProxyType({})
+    path: Path, kind: str, columns: Mapping[str, str | None] = MappingProxyType({})
 ) -> tuple[list[str], str]:
     """Read a file as lines of text or of JSON, with the name that shows which.
 
     columns: of all rows of an Arrow file, where its folders name them.
     """
-    kind, place = packed.kind(path), str(path)
+    place = str(path)
     if kind in tables.ARROW:
         content = packed.content(path)
         arrow_process.check(path, content)
         rows = tables.arrow(content, kind, place)
         return tables.lines({**columns, **row} for row in rows), tables.FILE
     if kind in mail.KINDS:
-        name = path.parent.name if kind == ".eml" else stem(path)
+        name = mail.mailbox_of(path) if kind == ".eml" else stem(path)
         return tables.lines(mail.rows(packed.content(path), kind, name)), tables.FILE
     text = packed.text(path)
     if kind in tables.DELIMITERS:

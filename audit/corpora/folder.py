@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from audit.core.files import read_json
-from audit.corpora.packed import kind
 
 _BESIDE = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems leave in folders
 _LOCKED = ("~$", "#")  # how names of editors' lock files begin
@@ -22,12 +21,12 @@ _SAVED = {"state.json", "dataset_info.json", "dataset_dict.json"}  # beside save
 
 @dataclass(frozen=True)
 class Listed:
-    """The files of a corpus, in order of their paths, and the names of those left out.
+    """The files of a corpus with their kinds, in order of their paths, and those left out by name.
 
     foreign: files that are not texts of a known kind. beside: what does not belong to a corpus.
     """
 
-    files: tuple[Path, ...]
+    files: dict[Path, str]
     foreign: tuple[str, ...]
     beside: tuple[str, ...]
 
@@ -42,22 +41,22 @@ class Listed:
         return lines
 
 
-def listed(folder: Path, kinds: tuple[str, ...]) -> Listed:
-    """List a folder. kinds: endings of known kinds of file."""
-    files, foreign, beside = [], [], []
+def listed(folder: Path, kind_of: Callable[[Path], str]) -> Listed:
+    """List a folder. kind_of: returns the ending that shows a known kind of file, or ""."""
+    files, foreign, beside = dict[Path, str](), list[str](), list[str]()
     for path in _walked(folder):
         name = str(path.relative_to(folder))
         if _is_beside(path, folder):
             beside.append(name)
         elif path.name in _SAVED:
             continue  # it describes the files that are read
-        elif kind(path) not in kinds:
+        elif not (kind := kind_of(path)):
             foreign.append(name)
-        elif kind(path) == ".json" and _is_manifest(path):
+        elif kind == ".json" and _is_manifest(path):
             beside.append(name)
         else:
-            files.append(path)
-    return Listed(tuple(files), tuple(foreign), tuple(beside))
+            files[path] = kind
+    return Listed(files, tuple(foreign), tuple(beside))
 
 
 def partitions(place: Path) -> dict[str, str | None]:

@@ -76,7 +76,7 @@ def record(entry: Mapping[str, Any], part: Part, number: int) -> Iterator[Record
     if empty:
         return
     if not isinstance(text, str):
-        raise UsageError(f"{where}: its text is a {type(text).__name__}; it must be a string")
+        raise UsageError(f"{where}: its text is of type {type(text).__name__}; it must be a string")
     user, name, split = entry.get("user"), entry.get("name"), entry.get("split", "")
     user = f"{part.name}-{number}" if user is None else user
     split = "" if split is None else split

@@ -1,6 +1,8 @@
 """Read mail as records: the subject and the text of each message, and whose it may be.
 
 The user is the sender unless another column is named: who receives it, its thread, its mailbox.
+Files of a Maildir, of Thunderbird and of the Enron corpus have no ending that shows what they are;
+they are recognised by their headers.
 """
 
 from __future__ import annotations
@@ -16,10 +18,17 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import getaddresses
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+
+from audit.core.files import regular
 
 KINDS = (".mbox", ".eml")
 NOTE = "the user of a mail is its sender; --user to, --user thread or --user mailbox is another"
+_HEAD = 1 << 16  # bytes in which a header ends, or its lines are looked at as far as these go
+_FIELD = re.compile(rb"([!-9;-~]+):|[ \t]|From ")  # a line of a header
+_OTHERS = {b"date", b"message-id", b"received", b"subject", b"to"}  # one stands beside From
+_PARTS = ("cur", "new")  # folders of a Maildir
 _ID = re.compile(r"<[^<>\s]+>")
 
 
@@ -41,6 +50,28 @@ def rows(content: bytes, suffix: str, name: str) -> Iterator[dict[str, Any]]:
             "thread": _thread(message),
             "mailbox": name,
         }
+
+
+def recognised(path: Path) -> str:
+    """Recognise a file of mail by its header: the ending of its kind, or "" for another file."""
+    try:
+        with regular(path).open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return ""
+    header, blank, _ = head.replace(b"\r\n", b"\n").partition(b"\n\n")
+    lines = header.split(b"\n")
+    fields = [_FIELD.match(line) for line in (lines if blank else lines[:-1])]
+    names = {field[1].lower() for field in fields if field is not None and field[1] is not None}
+    if None in fields or b"from" not in names or names.isdisjoint(_OTHERS):
+        return ""
+    return ".mbox" if head.startswith(b"From ") else ".eml"
+
+
+def mailbox_of(path: Path) -> str:
+    """Return the name of the mailbox that a message in a file of its own is in."""
+    parent = path.parent
+    return parent.parent.name if parent.name in _PARTS else parent.name
 
 
 def _decoded(header: Any) -> str:

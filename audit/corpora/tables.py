@@ -47,8 +47,8 @@ def separated(text: str, delimiter: str, place: str) -> Iterator[dict[str, str |
         for row in reader:
             if row and len(row) != len(header):
                 raise UsageError(
-                    f"{place}:{reader.line_num}: has {len(row)} cells, and the header has "
-                    f"{len(header)}"
+                    f"{place}:{reader.line_num}: cells: {len(row)} here, {len(header)} in "
+                    "the header"
                 )
             if row:
                 yield {name: cell or None for name, cell in zip(header, row, strict=True)}

@@ -104,7 +104,7 @@ def test_every_kind_of_table_gives_the_same_records(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     "content, named",
     [
-        ("a,b\n1\n", r":2: has 1 cells"),
+        ("a,b\n1\n", r":2: cells: 1 here, 2 in the header"),
         ("a,a\n1,2\n", ":1: two columns"),
         ('text\n"open', "cannot be read as a table"),
         ("a,the letter\n1,a long one\n", "--text 'the letter'"),
@@ -144,7 +144,7 @@ def test_bytes_that_are_not_text_are_nobodys(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(arrow("parquet", rows))
     with pytest.raises(UsageError, match="'user' must be"):
         pairs(tmp_path / "t.parquet")
-    with pytest.raises(UsageError, match="its text is a dict"):
+    with pytest.raises(UsageError, match="its text is of type dict"):
         pairs(tmp_path / "t.parquet", text="photo")
 
 
@@ -392,6 +392,37 @@ def test_headers_are_read_as_mail_programs_show_them(tmp_path: Path) -> None:
     assert (record.user, record.text) == ("jl@example.com", "Grüße an alle und jeden\n\nFür dich")
     (record,) = read(str(tmp_path), EMBEDDED_FOLDER, Reading(user="thread")).records
     assert record.user == "<1@x>"
+
+
+@pytest.mark.parametrize(
+    ("names", "mailbox"),
+    [
+        (["ann/cur/1.ann:2,S", "ann/cur/2.ann:2,", "ann/new/3.ann"], "ann"),  # Maildir
+        (["ann/inbox/1.", "ann/inbox/2.", "ann/inbox/3."], "inbox"),  # Enron's
+    ],
+)
+def test_mail_without_an_ending_is_recognised(
+    names: list[str], mailbox: str, tmp_path: Path
+) -> None:
+    for name, message in zip(names, MAILS, strict=True):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(bytes(message))
+    (tmp_path / "ann" / "dovecot.index.log").write_bytes(bytes(range(256)))
+    (tmp_path / "ann" / "subscriptions").write_text("From: INBOX\nno header: at all\n")
+    assert pairs(tmp_path) == MAILED
+    found = read(str(tmp_path), EMBEDDED_FOLDER, Reading(user="mailbox"))
+    assert [record.user for record in found.records] == [mailbox] * 3
+    assert any("left out, of other kinds: 2 files" in note for note in found.notes)
+
+
+def test_mailbox_without_an_ending_is_recognised(tmp_path: Path) -> None:
+    """As Thunderbird names it, beside its index."""
+    mails = [bytes(message).replace(b"\nFrom here", b"\n>From here") for message in MAILS]
+    lines = b"".join(b"From - Thu Jan  1 00:00:00 2026\n" + one + b"\n" for one in mails)
+    (tmp_path / "Inbox").write_bytes(lines.replace(b"\n", b"\r\n"))
+    (tmp_path / "Inbox.msf").write_text('// <!-- <mdb:mork:z v="1.4"/> -->')
+    alone, folder = pairs(tmp_path / "Inbox"), pairs(tmp_path)
+    assert alone == folder == [(user, text.replace("From", ">From")) for user, text in MAILED]
 
 
 @pytest.mark.calibration
