@@ -17,6 +17,7 @@ from audit.statistics.binomial import tail
 from audit.statistics.top_test import places, top_weights
 
 _NOISE = 1e-9  # of a sum of shares of a count
+_COUNTED = 64  # scores of which all choices of heads are counted
 
 Coins = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -111,10 +112,11 @@ class OfSums(OfScores):
 
 @dataclass(frozen=True, eq=False)
 class Ranked(OfSums):
-    """The rank test of Mann and Whitney, with ties and half a rank of continuity.
+    """The rank test of Mann and Whitney, with ties.
 
-    sides: 2 if lower scores of heads would be a leak, too. By the normal law, with Cornish and
-    Fisher's term where the tails are lighter than its.
+    sides: 2 if lower scores of heads would be a leak, too. Exact up to 64 scores; of more by the
+    normal law, with half a rank of continuity, and Cornish and Fisher's term where the tails are
+    lighter than its.
     """
 
     sides: int = 1
@@ -135,7 +137,18 @@ class Ranked(OfSums):
         lighter = np.minimum(0.0, _fourth_moment(heads, every, squares, fourths) / safe**2 - 3.0)
         return np.sqrt(variance), lighter, _of_one_order(heads, every)
 
+    @cached_property
+    def _exact(self) -> Floats:
+        """P-values by the number of heads and twice the sum of their ranks."""
+        every = self._own.size
+        doubled = np.rint(2 * self._weights).astype(int) + every + 1
+        return _tails_of_sums(tuple(sorted(doubled.tolist())), two_sided=self.sides == 2)
+
     def _of_sums(self, heads: Counts, above: Floats) -> Floats:
+        every = self._own.size
+        if every <= _COUNTED:
+            exact: Floats = self._exact[heads, np.rint(2 * above).astype(int) + heads * (every + 1)]
+            return exact
         deviation, lighter, least = (moment[heads] for moment in self._moments)
         size = np.abs(above) if self.sides == 2 else above
         possible = deviation > 0
@@ -143,6 +156,32 @@ class Ranked(OfSums):
         z = z - lighter * (z**3 - 3 * z) / 24
         one = np.maximum(scipy.special.ndtr(-z), least)
         return np.where(possible, np.minimum(1.0, self.sides * one), 1.0)
+
+
+@lru_cache(maxsize=16)  # scores without ties share one table
+def _tails_of_sums(values: tuple[int, ...], two_sided: bool) -> Floats:
+    """Compute how likely a sum as high is, for each number of values and each sum, (n + 1, S + 1).
+
+    values: (n,), whole numbers >= 0, of which some are drawn without replacement. two_sided: as
+    far from its mean.
+    """
+    n, total = len(values), sum(values)
+    ways = np.zeros((n + 1, total + 1))
+    ways[0, 0] = 1.0
+    for value in values:
+        ways[1:, value:] += ways[:-1, : total + 1 - value]
+    law = np.zeros((n + 1, total + 3))  # no sum is below 0 or above all of them
+    law[:, 1:-1] = ways / ways.sum(axis=1, keepdims=True)
+    high = law[:, ::-1].cumsum(axis=1)[:, ::-1]
+    sums = np.broadcast_to(np.arange(total + 1), ways.shape)
+    counts = np.arange(n + 1)[:, None]
+    if not two_sided:
+        return np.asarray(np.minimum(1.0, high[counts, sums + 1]))
+    mirrored = 2 * counts * total // max(1, n) - sums  # 2 × mean is whole: of ranks, n + 1 each
+    upper = np.clip(np.maximum(sums, mirrored) + 1, 0, total + 2)
+    lower = np.clip(np.minimum(sums, mirrored) + 1, 0, total + 2)
+    far = high[counts, upper] + law.cumsum(axis=1)[counts, lower]
+    return np.where(sums == mirrored, 1.0, np.minimum(1.0, far))
 
 
 def _of_one_order(heads: Counts, every: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
 
@@ -46,6 +47,33 @@ def test_one_test_equals_its_permutation_p_value(kind: str) -> None:
     every = [statistic(heads) for heads in combinations(range(10), 4)]
     exact = sum(s >= observed - 1e-9 for s in every) / len(every)
     assert adjusted([test], coins)[0] == pytest.approx(exact, abs=0.03)
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize("values", [range(9), [0, 0, 0, 0, 0, 0, 0, 5], [1, 1, 2, 2, 2, 7, 8]])
+def test_few_ranks_are_counted_exactly(values: Iterable[int], sides: int) -> None:
+    """By the rank sums of all choices of heads, of each number, with ties."""
+    scores = np.array(list(values), dtype=float)
+    ranks, n = scipy.stats.rankdata(scores), len(scores)
+    for heads in range(n + 1):
+        chosen = [list(each) for each in combinations(range(n), heads)]
+        above = np.array([ranks[each].sum() for each in chosen]) - heads * (n + 1) / 2
+        size = np.abs(above) if sides == 2 else above
+        coins = np.zeros((len(chosen), n), dtype=bool)
+        for row, each in zip(coins, chosen, strict=True):
+            row[each] = True
+        exact = [(size >= one - 1e-9).mean() for one in size]
+        assert Ranked(scores, sides).p_values(coins) == pytest.approx(exact, rel=1e-9)
+
+
+def test_ranks_counted_and_by_the_normal_law_agree() -> None:
+    """A score more, with the middle rank, changes little."""
+    scores, coins = np.random.default_rng(2).normal(size=64), coins_of(64, 32)
+    for shift in (0.0, 0.4, 0.8):
+        few = np.append(scores + shift * coins, np.nan)
+        many = np.append(few[:-1], np.median(few[:-1]))
+        one, other = (Ranked(s).p_value(np.append(coins, False)) for s in (few, many))
+        assert one == pytest.approx(other, rel=0.2)
 
 
 def test_copies_of_a_test_cost_the_family_nothing() -> None:
