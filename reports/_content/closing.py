@@ -1,4 +1,4 @@
-"""States beside a leak what in the same run closes it."""
+"""States beside a leak with what in the same run it was not found."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from audit.results.joined import aims
 from audit.results.labels import ELSEWHERE, labels
 from audit.results.schema import ReleaseResult
 
-_CLOSED, _OPEN, _UNSHOWN = "closed in this run by", "not closed by", "not shown to be closed by"
+_SILENT, _LEAKS, _UNSHOWN = "not found in this run with", "found with", "neither with"
 
 
 def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    """State which other audited releases close the leak of a release, as a sentence.
+    """State with which other audited releases the leak of a release was not found, as a sentence.
 
-    One closes it that has "no leak found", also by each attack and for each kind of secret that
-    leaks here. "" where nothing leaks, or nothing else was audited. References close nothing:
-    nobody would release them.
+    These have "no leak found", also by each attack and for each kind of secret that leaks here. ""
+    where nothing leaks, or nothing else was audited. References do not count: nobody would release
+    them.
     """
     leaking = aims([f for f in release.findings if f.leaked == Leaked.LEAK])
     if release.reference or not leaking:
         return ""
-    groups: dict[str, list[str]] = {_CLOSED: [], _OPEN: [], _UNSHOWN: []}
+    groups: dict[str, list[str]] = {_SILENT: [], _LEAKS: [], _UNSHOWN: []}
     for other, name in zip(releases, labels(releases), strict=True):
         if other is not release and not other.reference and other.defense != ELSEWHERE:
-            answer = _CLOSED if silent(other, leaking) else _UNSHOWN
-            groups[_OPEN if other.leaked == Leaked.LEAK else answer].append(name)
+            answer = _SILENT if silent(other, leaking) else _UNSHOWN
+            groups[_LEAKS if other.leaked == Leaked.LEAK else answer].append(name)
     parts = [f"{answer} {', '.join(names)}" for answer, names in groups.items() if names]
     return f"The leak: {'; '.join(parts)}." if parts else ""
 

@@ -222,7 +222,7 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
     """State what shows each condition of "no leak found", or why it is not shown.
 
     The first line sums them up: the first that is missing, or that all are shown. Of more than
-    MOST_SPELLED audited releases it stands alone. Beside a leak, what in this run closes it.
+    MOST_SPELLED audited releases it stands alone. Beside a leak: with what it was not found.
     """
     silence = release.silence
     if release.reference or silence is None:

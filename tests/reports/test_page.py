@@ -257,7 +257,7 @@ def test_only_a_leak_of_the_release_is_to_everybody() -> None:
         assert ("To everybody who can use the release." in box.lines) == told
 
 
-def test_what_closes_a_leak_stands_beside_it() -> None:
+def test_where_a_leak_was_not_found_stands_beside_it() -> None:
     """By "no leak found" of the attack that leaked, and no other leak; controls do not count.
 
     A measure that is blind there says nothing, and another attack nothing of this one.
@@ -275,11 +275,11 @@ def test_what_closes_a_leak_stands_beside_it() -> None:
     ]
     blocks = page_of(*run).summary.blocks
     assert blocks[0].conditions[-1] == (
-        "The leak: closed in this run by none:dedup=near; not closed by none:epochs=1; not shown "
-        "to be closed by dp_sgd, submix."
+        "The leak: not found in this run with none:dedup=near; found with none:epochs=1; neither "
+        "with dp_sgd, submix."
     )
     rest = [*blocks[-1].conditions, *page_of(alone).summary.blocks[0].conditions]
-    assert not any("closed" in line for line in rest)
+    assert not any("The leak:" in line for line in rest)
 
 
 def test_page_one_states_what_was_planted_and_what_silence_needs() -> None:
