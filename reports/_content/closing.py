@@ -9,7 +9,7 @@ from audit.results.joined import aims
 from audit.results.labels import ELSEWHERE, labels
 from audit.results.schema import ReleaseResult
 
-_SILENT, _LEAKS, _UNSHOWN = "not found in this run with", "found with", "neither with"
+_SILENT, _LEAKS, _UNSHOWN = "not found in this run with", "also found with", "undecided with"
 
 
 def closing(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:

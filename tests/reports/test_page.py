@@ -275,8 +275,8 @@ def test_where_a_leak_was_not_found_stands_beside_it() -> None:
     ]
     blocks = page_of(*run).summary.blocks
     assert blocks[0].conditions[-1] == (
-        "The leak: not found in this run with none:dedup=near; found with none:epochs=1; neither "
-        "with dp_sgd, submix."
+        "The leak: not found in this run with none:dedup=near; also found with none:epochs=1; "
+        "undecided with dp_sgd, submix."
     )
     rest = [*blocks[-1].conditions, *page_of(alone).summary.blocks[0].conditions]
     assert not any("The leak:" in line for line in rest)
