@@ -31,6 +31,7 @@ from audit.results.silence import Link
 from audit.statistics.retossed import Crossed
 
 NAME, FORM = "evidence.json", "audit evidence 5"
+_TESTS = 1_000_000  # of a family, each of which is tossed for again: no plan makes as many
 _AGAIN = "when the plan is run again, which trains nothing that is there"
 UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
@@ -183,6 +184,8 @@ def _tosses(row: Sequence[Any] | None) -> Crossed | None:
         return None
     looks, count, text = row
     bits = np.frombuffer(of_letters(text), np.uint8)
+    if type(looks) is not int or looks < 1 or type(count) is not int or len(bits) != -(-count // 8):
+        raise ValueError("tosses of no look")
     return Crossed(np.unpackbits(bits, count=count).astype(bool), looks)
 
 
@@ -215,6 +218,8 @@ def _restored(document: dict[str, Any]) -> EvidenceFile:
     secrets, coins = unmasked(document)
     releases = tuple(map(_release, document["releases"]))
     family = Family(**document["family"])
+    if not 0 <= family.tests <= _TESTS:
+        raise ValueError(f"a family of {family.tests:,} tests")
     return EvidenceFile(document["plan"], document["unit"], family, secrets, coins, releases)
 
 
@@ -225,7 +230,7 @@ def _release(row: Mapping[str, Any]) -> OfRelease:
         "utility": tuple(row["utility"]),
         "attacks": tuple(map(_attack, row["attacks"])),
         "shows": _shows(row["shows"]),
-        "tosses": row["tosses"] and _looked(row["tosses"]),
+        "tosses": None if row["tosses"] is None else _looked(row["tosses"]),
     }
     return OfRelease(**{**row, **restored})
 

@@ -17,6 +17,7 @@ from audit.core.digest import sha256_of_file
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.core.files import LARGEST, regular
 from audit.core.guarantee import default_delta
 from audit.core.machine import cores
 from audit.core.model import ModelFolder
@@ -182,7 +183,7 @@ def _check_looks(settings: Mapping[str, Any], external: bool) -> None:
 def _earlier(folder: Path) -> Earlier:
     """Find what the look before this one has seen. Raises UsageError."""
     try:
-        return Earlier(folder, sha256_of_file(folder / "evidence.json"))
+        return Earlier(folder, sha256_of_file(regular(folder / "evidence.json", LARGEST)))
     except OSError as error:
         why = error.strerror
         raise UsageError(

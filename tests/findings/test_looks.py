@@ -14,6 +14,7 @@ from audit.findings.verdict import judge
 from audit.results.joined import GREY, LEVEL, is_grey
 from audit.scores.given import Sides
 from audit.scores.judged import Model
+from audit.statistics.retossed import Crossed
 
 LOOKS, PEOPLE = 10, 60
 CLAIM = no_guarantee("tests")
@@ -92,9 +93,11 @@ def test_ten_looks_find_no_leak_oftener_than_one_test_may() -> None:
     assert found[1] > 0.08 * runs  # each look at its own level errs too often: what this prevents
 
 
-def path(scores: np.ndarray, family: Family, seed: int) -> list[float]:
+def path(
+    scores: np.ndarray, family: Family, seed: int, crossed: Crossed | None = None
+) -> list[float]:
     """The smallest adjusted p-value at each look, tossed on. scores: (looks, people)."""
-    crossed, least = None, []
+    least = []
     for at in scores:
         model = Model(Sides(at[: PEOPLE // 2], at[PEOPLE // 2 :]), CLAIM, 1e-5, seed)
         case, evidence = model.case, [model.evidence]
@@ -120,6 +123,24 @@ def test_looks_that_agree_find_at_the_last_what_one_test_would() -> None:
     assert first == np.ceil(LOOKS * alone / LEVEL)
     assert least[:first] == pytest.approx([shared / look for look in range(1, 1 + first)], rel=1e-4)
     assert min(least) >= alone
+
+
+def test_tosses_that_crossed_before_count_in_later_p_values() -> None:
+    scores = np.repeat([9.0, 0.0], PEOPLE // 2) + SCORES
+    crossed = np.arange(10_000) % 25 == 1  # 4 % of them, not the true one
+    family = family_of_one_look().over(2)
+    none, some = (
+        min(path(scores[None], family, 3, Crossed(before, 1)))
+        for before in (np.zeros_like(crossed), crossed)
+    )
+    assert none < 1e-3 and some == pytest.approx(none + 0.04 * family.tests / 2 / 3, rel=1e-3)
+
+
+def test_share_of_the_level_is_of_the_planned_tests_of_coins() -> None:
+    """However many of them could run: here 3."""
+    scores = np.repeat([0.5, 0.0], PEOPLE // 2) + SCORES
+    planned, run = (min(p_values(scores, Family(12, 2, tossed), 3).values()) for tossed in (6, 0))
+    assert planned == pytest.approx(run / 2, rel=1e-4)
 
 
 @pytest.mark.calibration

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from audit import api
+from audit.core.errors import UsageError
+from audit.core.files import LARGEST
 from audit.measure import evidence_file
 from audit.verify import verify
 from tests.builders import comparable
@@ -67,6 +69,29 @@ def test_both_looks_verify_and_the_second_resumes(
     assert comparable(again) == comparable(two[1])
 
 
+@pytest.mark.parametrize(
+    "tosses",
+    [
+        False,
+        [],
+        [None, None],
+        [None, [1, 10**9, "aa"]],
+        [None, [1, 7, "aaaa"]],
+        [None, [0, 8, "aa"]],
+    ]
+    + [[None, [looks, 8, "aa"]] for looks in (True, 1.0, "1")]
+    + [[None, [1, count, "aa"]] for count in (True, "8", -8)],
+)
+def test_tosses_that_no_run_writes_are_refused(
+    two: tuple[Path, Path], tosses: Any, tmp_path: Path
+) -> None:
+    document = json.loads((two[0] / "evidence.json").read_text("utf-8"))
+    document["releases"][0]["tosses"] = tosses
+    (tmp_path / "evidence.json").write_text(json.dumps(document), "utf-8")
+    with pytest.raises(UsageError, match="is no evidence of a run"):
+        evidence_file.read(tmp_path)
+
+
 @pytest.mark.parametrize("which", ["before", "after", "looks", "none"])
 def test_edited_tosses_are_found(two: tuple[Path, Path], which: str, tmp_path: Path) -> None:
     folder = tmp_path / "edited"
@@ -89,14 +114,19 @@ def test_edited_tosses_are_found(two: tuple[Path, Path], which: str, tmp_path: P
 def test_what_is_no_look_at_these_coins_is_refused(
     made: Made, two: tuple[Path, Path], refused: Refused, tmp_path: Path
 ) -> None:
-    def line(*more: object) -> str:
+    def line(*more: object, attack: str = "membership") -> str:
         words = ["run", "--defense", "as_is", "--model", made.whole, "--secrets", made.manifest]
-        words += ["--attack", "membership", "--output", tmp_path / "out", "--workers", "1"]
+        words += ["--attack", attack, "--output", tmp_path / "out", "--workers", "1"]
         return refused(*words, *more)
 
     assert "give --looks N, too" in line("--after", two[0])
     assert "holds no evidence.json" in line("--looks", 2, "--after", tmp_path)
+    with (tmp_path / "evidence.json").open("wb") as file:
+        file.truncate(LARGEST + 1)
+    assert "holds no evidence.json" in line("--looks", 2, "--after", tmp_path)
     assert "over 2 looks, and this one" in line("--looks", 3, "--after", two[0])
+    chosen = "membership:k=0.3"  # as many tests
+    assert "makes other attacks" in line("--looks", 2, "--after", two[0], attack=chosen)
     assert "the last of 2 looks" in line("--looks", 2, "--after", two[1])
     assert "by the seed 0; give --seed 0" in line("--looks", 2, "--after", two[0], "--seed", 1)
     other = tmp_path / "other"
@@ -106,4 +136,6 @@ def test_what_is_no_look_at_these_coins_is_refused(
     coins = replace(evidence.coins, present=present)
     evidence_file.write(other, replace(evidence, coins=coins))
     assert "is a look at other coins" in line("--looks", 2, "--after", other)
+    evidence_file.write(other, replace(evidence, plan_hash="another"))
+    assert "not of the run that its evidence.json is of" in line("--looks", 2, "--after", other)
     assert not (tmp_path / "out").exists()

@@ -173,7 +173,8 @@ def test_looks_are_crossed_by_their_shares_of_all_tosses(agree: float) -> None:
 
 def test_equal_tosses_cross_together_or_wait() -> None:
     """What a look leaves of its share is added to that of the next."""
-    least = np.repeat([0.25, 0.5, 1.0], [10, 30, 60])
+    nearly = 1 - 1e-12 * np.arange(100)  # equal but for rounding
+    least = np.repeat([0.25, 0.5, 1.0], [10, 30, 60]) * nearly
     of = Again(np.empty(0), np.empty(0), least).crossed
     assert [of(share).tosses.sum() for share in (0.09, 0.1, 0.39, 0.4)] == [0, 10, 10, 40]
     crossed = None
@@ -194,6 +195,17 @@ def test_true_toss_crosses_where_its_p_value_says(shift: float) -> None:
         seen = seen or found.so_far.min() <= look * LEAST
         assert bool(crossed.tosses[0]) == seen
     assert seen == (shift > 0.4)
+
+
+def test_least_of_each_toss_is_over_all_tests() -> None:
+    coins, stream = coins_of(20, 10), np.random.default_rng(3)
+    one, two = (Ranked(stream.normal(size=20)) for _ in range(2))
+    first, second, both = (
+        toss_again(tests, coins, np.random.default_rng(1), 99).least
+        for tests in ([one], [two], [one, two])
+    )
+    assert (both == np.minimum(first, second)).all()
+    assert (both < first).any() and (both < second).any()
 
 
 def test_other_numbers_of_tosses_are_refused() -> None:

@@ -84,6 +84,13 @@ def test_what_is_no_such_file_is_one_line(
     assert name in refused("verify", folder.path)
 
 
+def test_family_of_no_plan_is_refused(folder: Folder, refused: Callable[..., str]) -> None:
+    evidence = json.loads((folder.path / "evidence.json").read_text())
+    evidence["family"]["tests"] = 9_000_000
+    (folder.path / "evidence.json").write_text(json.dumps(evidence))
+    assert "a family of 9,000,000 tests" in refused("verify", folder.path)
+
+
 def test_evidence_of_another_version_names_the_version_read(
     folder: Folder, refused: Callable[..., str]
 ) -> None:
