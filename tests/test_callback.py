@@ -19,6 +19,7 @@ import pytest
 
 from audit import api, callback
 from audit.callback import AuditCallback
+from audit.core.digest import sha256_of_file
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.terms import Leaked
@@ -160,6 +161,8 @@ def test_each_audit_is_a_run_folder(
     assert [r["defense"] for r in first["releases"]] == ["as_is"]
     assert [r["defense"] for r in last["releases"]] == ["as_is", "public"]
     assert first["plan"]["finished"]["sha256"] != last["plan"]["finished"]["sha256"]
+    evidence = sha256_of_file(trained.output / "step-4" / "evidence.json")
+    assert [run["plan"].get("after") for run in (first, last)] == [None, evidence]
 
 
 @pytest.mark.slow  # trains twice, with two audits
