@@ -148,7 +148,7 @@ def _without(
 
 
 _BUT_ONE, _OTHERWISE, _NOR = (
-    ", but one with its protection off",
+    ", but a leak with its protection off",
     ", though with its protection off it leaks",
     ", nor with its protection off",
 )

@@ -148,14 +148,14 @@ OF_SEVERAL: list[Row] = [
     ([submix(quiet()), unprotected(quiet(), perplexity=9.0), beside("none", finding())],
      ["(hit rate 0 of 100, undefended 30 of 100), nor with its protection off."], []),
     ([submix(quiet()), unprotected(finding())],
-     ["(hit rate 0 of 100), but one with its protection off."], []),
+     ["(hit rate 0 of 100), but a leak with its protection off."], []),
     ([submix(quiet()), unprotected(quiet(), finding(metric="probability"))],
      ["(hit rate 0 of 100), though with its protection off it leaks by extraction (probability)."],
      []),
     ([submix(*(quiet(attack=name, test=name) for name in ("one", "two")), sensitive=SENSITIVE),
       unprotected(quiet(attack="one", test="one"), finding(attack="two", test="two"),
                   sensitive=SENSITIVE)],
-     ["submix: no leak found by one, two, but one with its protection off by two, nor with its "
+     ["submix: no leak found by one, two, but a leak with its protection off by two, nor with its "
       "protection off by one."], []),
     # the controls of a defense, of its own ε where there are several
     ([control(17.0, 3.0, "teachers"), control(17.9, 1.0, "noise", **OF_SEQPATE),
