@@ -158,6 +158,7 @@ def figures() -> Iterator[None]:
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # it would hide what failed
 @pytest.mark.parametrize("kind", KINDS)
 def test_fresh_cases(home: Path, manifest: dict[str, Any], kind: str) -> None:
     _each(kinds(manifest)[kind], lambda case: tried(case, home))

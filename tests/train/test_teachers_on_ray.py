@@ -311,9 +311,9 @@ def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> N
         answered = {path: path.stat().st_mtime_ns for path in stages.glob("answer-*")}
         with started(tmp_path / "run") as again:
             assert wait_until(lambda: again.poll() is not None or scratches(again.pid), 120)
-            (other,) = scratches(again.pid)
+            others = scratches(again.pid)  # perhaps with the one that it removes
             assert again.wait(300) == 0
-        assert not other.exists()
+        assert not any(other.exists() for other in others)
         alone = student(tmp_path, LONG)
         train_all([alone], 1, silent)
         assert (stages / alone.path.name).read_bytes() == alone.path.read_bytes()
