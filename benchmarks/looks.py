@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from audit.core.guarantee import no_guarantee
 from audit.findings import bets, measurements_of, tests_of
-from audit.findings.adjusted import adjusted, looked
+from audit.findings.adjusted import adjusted
 from audit.findings.rejections import Family
 from audit.results.joined import LEVEL
 from audit.scores.given import Sides
@@ -40,7 +40,7 @@ def smallest_p(inside: np.ndarray, outside: np.ndarray, looks: int, seed: int) -
     case, evidence = model.case, [model.evidence]
     family = Family(case.tests, case.claim_tests).over(looks)
     found, tests = measurements_of(evidence, case), tests_of(evidence, case)
-    done = adjusted(found, tests, case.heads, model.guarantee, family, seed)
+    done = adjusted(found, tests, case.heads, model.guarantee, family, seed).measurements
     return min(m.adjusted_p for m in done if m.adjusted_p is not None)
 
 
@@ -111,7 +111,7 @@ def trained(auc: float, draws: np.random.Generator, seed: int) -> Trained:
         case, evidence = model.case, [model.evidence]
         family = Family(case.tests, case.claim_tests).over(LOOKS)
         found, tests = measurements_of(evidence, case), tests_of(evidence, case)
-        done = looked(found, tests, case.heads, model.guarantee, family, seed, crossed)
+        done = adjusted(found, tests, case.heads, model.guarantee, family, seed, crossed)
         crossed = done.crossed
         alone = min(m.look_p for m in done.measurements if m.look_p is not None)
         tossed = min(m.adjusted_p for m in done.measurements if m.adjusted_p is not None)

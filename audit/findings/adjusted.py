@@ -24,21 +24,6 @@ from audit.statistics.tossed import Coins as Heads
 from audit.statistics.tossed import Tossed
 
 
-def adjusted(
-    measurements: Sequence[Measurement],
-    tests: Mapping[str, Tossed],
-    heads: Heads,
-    guarantee: Guarantee,
-    family: Family,
-    seed: int,
-) -> list[Measurement]:
-    """Return the measurements of one release with the adjusted p-values of their tests.
-
-    tests: those that are functions of scores and coins, by name. heads: (users,), bool.
-    """
-    return looked(measurements, tests, heads, guarantee, family, seed).measurements
-
-
 class Adjusted(NamedTuple):
     """One look at coins, of perhaps several: its measurements, with adjusted p-values.
 
@@ -49,7 +34,7 @@ class Adjusted(NamedTuple):
     crossed: Crossed
 
 
-def looked(
+def adjusted(
     measurements: Sequence[Measurement],
     tests: Mapping[str, Tossed],
     heads: Heads,
@@ -58,8 +43,9 @@ def looked(
     seed: int,
     before: Crossed | None = None,
 ) -> Adjusted:
-    """Adjust the measurements of one look, as `adjusted` does.
+    """Adjust the p-values of the tests of one release, at one look.
 
+    tests: those that are functions of scores and coins, by name. heads: (users,), bool.
     before: what earlier looks at the same coins have crossed. Raises ValueError unless these tosses
         are as many as those of this look.
     """

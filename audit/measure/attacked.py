@@ -10,7 +10,7 @@ import numpy as np
 
 from audit.core.evidence import from_json
 from audit.findings import Case, measurements_of, tests_of
-from audit.findings.adjusted import Adjusted, looked
+from audit.findings.adjusted import Adjusted, adjusted
 from audit.findings.charges import charged
 from audit.findings.rejections import Family
 from audit.results.measurement import Measurement
@@ -55,12 +55,12 @@ def of_release(attacked: Sequence[Attacked], family: Family) -> list[Measurement
 def look_at(
     attacked: Sequence[Attacked], family: Family, before: Crossed | None = None
 ) -> Adjusted:
-    """Measure one look at a release. before: as `looked` takes it, which raises ValueError."""
+    """Measure one look at a release. before: as `adjusted` takes it, which raises ValueError."""
     if not attacked:
         return Adjusted([], Crossed(np.zeros(0, dtype=bool), 1))
     case = attacked[0].case
     assert case.guarantee is not None
-    return looked(
+    return adjusted(
         [one for seen in attacked for one in seen.measurements()],
         {name: test for seen in attacked for name, test in seen.tests().items()},
         case.heads,

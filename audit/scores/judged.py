@@ -84,7 +84,7 @@ class Model:
         case, evidence = self.case, [self.evidence]
         family = Family(case.tests, case.claim_tests)
         found, tests = measurements_of(evidence, case), tests_of(evidence, case)
-        done = adjusted(found, tests, case.heads, self.guarantee, family, self.seed)
+        done = adjusted(found, tests, case.heads, self.guarantee, family, self.seed).measurements
         return done, family
 
 

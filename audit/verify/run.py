@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
 from audit.findings.controls import Named, leaks_beside
 from audit.findings.headline import headline
-from audit.measure import evidence_file
 from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.verify.differences import differences
@@ -41,9 +41,9 @@ _BROKEN = (
 )
 
 
-def of_run(run: Stated) -> list[str]:
-    """List what of a run's results does not follow. Raises UsageError where no evidence is."""
-    evidence = evidence_file.read(run.folder)
+def of_run(run: Stated, evidence: EvidenceFile) -> list[str]:
+    """List what of a run's results does not follow from its evidence."""
+    ours = cache(partial(each, run, evidence))  # read where a damaged ledger is one line
     lines = [
         *collected("results.json, manifest.json: hold no plan of a run", lambda: of_plan(run)),
         *collected("results.json: its plan holds no releases", lambda: of_releases(run)),
@@ -59,9 +59,9 @@ def of_run(run: Stated) -> list[str]:
     ]
     if evidence.plan_hash != run.results.plan.get("hash"):
         lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")
-    lines += collected("evidence.json: holds no tosses", lambda: of_tosses(run, evidence))
+    lines += collected("evidence.json: holds no tosses", lambda: of_tosses(ours()))
     nothing = "evidence.json, ledger.jsonl: no results follow from them"
-    return [*lines, *collected(nothing, lambda: _differences(run, evidence))]
+    return [*lines, *collected(nothing, lambda: _differences(run, evidence, ours()))]
 
 
 def collected(otherwise: str, lines: Callable[[], Iterable[str]]) -> list[str]:
@@ -72,15 +72,19 @@ def collected(otherwise: str, lines: Callable[[], Iterable[str]]) -> list[str]:
         return [f"{otherwise} ({type(error).__name__}: {first_line(error)})"]
 
 
-def _differences(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
-    return differences("", run.document, json.loads(to_json(derived(run, evidence))))
+def each(run: Stated, evidence: EvidenceFile) -> list[Derived]:
+    """Return what derives each release of a run from its evidence."""
+    return [Derived(evidence, of, run.results.plan, run.ledger) for of in evidence.releases]
 
 
-def derived(run: Stated, evidence: EvidenceFile) -> Results:
+def _differences(run: Stated, evidence: EvidenceFile, ours: Sequence[Derived]) -> Iterator[str]:
+    return differences("", run.document, json.loads(to_json(derived(run, evidence, ours))))
+
+
+def derived(run: Stated, evidence: EvidenceFile, ours: Sequence[Derived]) -> Results:
     """Return the results as they follow; what needs a model or the corpus is taken as it stands."""
     plan = run.results.plan
-    ours = [Derived(evidence, of, plan, run.ledger) for of in evidence.releases]
-    named = [Named(of.defense, of.role, of.reference) for of in evidence.releases]
+    named = [Named(one.of.defense, one.of.role, one.of.reference) for one in ours]
     releases = []
     for place, one in enumerate(ours):
         leaks = leaks_beside(place, named, lambda i: ours[i].leaks) if plan["references"] else None
@@ -95,16 +99,16 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     return run.results.model_copy(update=update)
 
 
-def of_tosses(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+def of_tosses(ours: Sequence[Derived]) -> Iterator[str]:
     """List the releases whose tosses crossed other limits than those of their look."""
-    for of in evidence.releases:
-        if of.tosses is None:
+    for one in ours:
+        if one.of.tosses is None:
             continue
-        look = Derived(evidence, of, run.results.plan, run.ledger).look
-        if of.tosses.after.looks != look.crossed.looks or not np.array_equal(
-            of.tosses.after.tosses, look.crossed.tosses
-        ):
-            yield f"evidence.json: {of.ledger}: other tosses have crossed the limit of this look"
+        stands, follows = one.of.tosses.after, one.look.crossed
+        alike = np.array_equal(stands.tosses, follows.tosses)
+        if stands.looks != follows.looks or not alike:
+            where = f"evidence.json: {one.of.ledger}"
+            yield f"{where}: other tosses have crossed the limit of this look"
 
 
 def _beside(one: Derived, stated: Sequence[ReleaseResult]) -> ReleaseResult | None:

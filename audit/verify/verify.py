@@ -42,11 +42,12 @@ def _beside(
 
 
 def _run(run: Stated) -> Verification:
-    lines = [*sums.altered(run.folder), *_contradiction(run), *of_run(run)]
+    evidence = evidence_file.read(run.folder)
+    lines = [*sums.altered(run.folder), *_contradiction(run), *of_run(run, evidence)]
     own, sessions = written_here(run.folder)
     signed = f"stages/: {own} of {sessions} sessions are signed with your key"
     verified = () if lines else (counted(run), *([signed] if own else []))
-    left = left_out(run, evidence_file.read(run.folder))
+    left = left_out(run, evidence)
     open_ = (*_of_another_version(run), *NOT_VERIFIABLE, *left, *not_compared(run.folder))
     return Verification(tuple(lines), verified, open_)
 

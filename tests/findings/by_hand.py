@@ -117,7 +117,7 @@ def judged(
 
 def by_holm(findings: Sequence[Measurement], claim: Guarantee, family: Family) -> list[Measurement]:
     """Findings with adjusted p-values, where no toss is at hand: Holm, and Bonferroni's guesses."""
-    done = adjusted(findings, {}, np.ones(1, dtype=bool), claim, family, 0)
+    done = adjusted(findings, {}, np.ones(1, dtype=bool), claim, family, 0).measurements
     tests = max(family.tests, len({f.test for f in findings}))
     return [
         f.changed(guesses_p=min(1.0, tests * guesses.p_value(f)))

@@ -66,7 +66,7 @@ def findings(users: int, draws: np.random.Generator) -> list[FindingResult]:
         found += measurements_of(evidence, case)
         tests |= tests_of(evidence, case)
     seed = int(draws.integers(2**32))
-    done = adjusted(found, tests, case.heads, CLAIM, size, seed)
+    done = adjusted(found, tests, case.heads, CLAIM, size, seed).measurements
     sight = {(f.attack, f.metric): _REACHED for f in done}
     return judge(done, CLAIM, Shows(dict.fromkeys(PLANTED, _REACHED), sight), size)
 

@@ -41,7 +41,7 @@ def measured(
     seen = bets.lots_of(PEOPLE, LOTS, seed) < lots
     evidence = [replace(model.evidence, values=np.where(seen, scores, np.nan))]
     found, tests = findings.measurements_of(evidence, case), findings.tests_of(evidence, case)
-    return adjusted(found, tests, case.heads, model.guarantee, family, seed)
+    return adjusted(found, tests, case.heads, model.guarantee, family, seed).measurements
 
 
 def leaking(strength: float, seed: int = 1) -> np.ndarray:
@@ -193,5 +193,5 @@ def test_score_that_nobody_has_yet_counts_with_its_stake() -> None:
     family = replace(
         family_of(Model(Sides(np.zeros(50), np.ones(50)), CLAIM, 1e-5, 0).case), bets=3
     )
-    (done,) = adjusted([bet], {}, HALF, GuaranteeResult.of(CLAIM), family, 0)
+    (done,) = adjusted([bet], {}, HALF, GuaranteeResult.of(CLAIM), family, 0).measurements
     assert done.adjusted_p == pytest.approx(2 * p, rel=1e-5)

@@ -7,7 +7,7 @@ import pytest
 
 from audit import findings
 from audit.core.guarantee import no_guarantee
-from audit.findings.adjusted import adjusted, looked
+from audit.findings.adjusted import adjusted
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
 from audit.findings.verdict import judge
@@ -38,7 +38,7 @@ def p_values(
     done = adjusted(
         found, findings.tests_of(evidence, case), case.heads, model.guarantee, family, seed
     )
-    each = {m.metric: getattr(m, which) for m in done}
+    each = {m.metric: getattr(m, which) for m in done.measurements}
     return {metric: p for metric, p in each.items() if p is not None}
 
 
@@ -105,7 +105,7 @@ def path(
             findings.measurements_of(evidence, case),
             findings.tests_of(evidence, case),
         )
-        look = looked(found, tests, case.heads, model.guarantee, family, seed, crossed)
+        look = adjusted(found, tests, case.heads, model.guarantee, family, seed, crossed)
         crossed = look.crossed
         least.append(min(m.adjusted_p for m in look.measurements if m.adjusted_p is not None))
     return least

@@ -103,7 +103,9 @@ def leaks(mailbox: Mailbox, evidence: Sequence[Evidence], heads: np.ndarray, see
     size = sum((family_of([one], secrets) for one in shapes), NONE)
     case = of(mailbox, heads, seed=seed, tests=size.tests, claim_tests=size.claims, guarantee=CLAIM)
     tests = findings.tests_of(evidence, case)
-    found = adjusted(measurements_of(evidence, case), tests, case.heads, CLAIM, size, seed)
+    found = adjusted(
+        measurements_of(evidence, case), tests, case.heads, CLAIM, size, seed
+    ).measurements
     return bool(rejections(found, CLAIM, size).leaking)
 
 

@@ -53,7 +53,7 @@ def test_a_leak_to_insiders_alone_decides_nothing() -> None:
         case = Case("a", secrets, coins, 1e-5, 0, access, lots=10, guarantee=CLAIM)
         made = [bets.measurement(Scores("loss", "record", np.array(values)), case)]
         guarantee = GuaranteeResult.of(CLAIM)
-        done = adjusted(made, {}, case.heads, guarantee, Family(2, 2, 0, 2, 10), 0)
+        done = adjusted(made, {}, case.heads, guarantee, Family(2, 2, 0, 2, 10), 0).measurements
         assert done[0].adjusted_p is not None and done[0].adjusted_p < 1e-4
         assert bets.decided(done) is (access == Access.SCORE)
 

@@ -15,7 +15,7 @@ from audit.results.schema import to_json
 from audit.verify import verify
 from audit.verify.documents import stated
 from audit.verify.evidence import of_noise
-from audit.verify.run import derived
+from audit.verify.run import derived, each
 from defenses.training.stated_claim import Sums
 from tests.verify.conftest import Folder
 from tests.verify.test_hostile import planned
@@ -25,7 +25,8 @@ Change = Callable[[Any], None]
 
 def follow(folder: Folder) -> None:
     """Writes the results that follow from what stands beside them, and the digests."""
-    results = derived(stated(folder.path), evidence_file.read(folder.path))
+    run, evidence = stated(folder.path), evidence_file.read(folder.path)
+    results = derived(run, evidence, each(run, evidence))
     (folder.path / "results.json").write_text(to_json(results))
     folder.seal()
 
