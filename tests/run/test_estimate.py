@@ -208,7 +208,8 @@ def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
 
 @pytest.fixture
 def alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token of any training takes 0.1 ms and 1 MB, a generated one as long."""
+    """A token of any training takes 0.1 ms and 1 MB, a generated one as long; 1 GB is held now."""
+    monkeypatch.setattr(module, "resident", lambda: 1e9)
     monkeypatch.setattr(module, "cost_of", lambda task, tokenizer: Cost(1e-4, 1e6))
     one = Asking(Access.DISTRIBUTION, None, 1e-4, 0.0, 0.0, 1e6)
     monkeypatch.setattr(
