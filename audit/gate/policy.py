@@ -176,6 +176,8 @@ def _checked(policy: Policy, lines: Lines) -> Policy:
            "confidence must be at least 0.5 and below 1")  # fmt: skip
     refuse(not 0 < rule.level <= 0.5, at("regression", 0, "level"),
            "level must be above 0 and at most 0.5")  # fmt: skip
+    refuse(not rule.metrics, at("regression", 0, "metrics"),
+           "metrics is empty, so none would be compared; leave it out to compare all")  # fmt: skip
     refuse(
         not 0 <= rule.min_delta < math.inf,
         at("regression", 0, "min_delta"),

@@ -146,6 +146,9 @@ def _paired(
         if after is None:
             gone = "in the baseline, but not measured in the run"
             checks.append(_check(label, before.name, State.FAIL, gone))
+        elif after.unit != before.unit:
+            other = f"measured in {after.unit}, in the baseline in {before.unit}"
+            checks.append(_check(label, before.name, State.INCONCLUSIVE, other))
         elif after.untested == bets.STOPPED:  # whose number followed from their coins
             checks.append(_check(label, before.name, State.INCONCLUSIVE, bets.STOPPED))
         else:
@@ -178,19 +181,19 @@ def _increase(pair: Pair, p: float, rule: Regression, level: float, changed: boo
     paired = "" if increase_test.paired(before, after) is None else "paired, "
     test = f"{paired}adjusted p = {p:.2g}"
     seen = f"{shown(before)} before, {shown(after)} now"
-    state = State.INCONCLUSIVE
+    state, increased = State.INCONCLUSIVE, p < rule.level
     larger = increase_test.increase(before, after) >= rule.min_delta
-    if p < rule.level and larger:
+    if increased and larger:
         state, sentence = State.FAIL, f"increased: {seen} ({test})"
-    elif p < rule.level:
-        allowed = f"which min_delta = {rule.min_delta:g} allows"
-        state, sentence = State.PASS, f"increased, {allowed}: {seen} ({test})"
-    elif not increase_test.can_detect(before, after, level):
+    elif not increased and not increase_test.can_detect(before, after, level):
         sentence = f"{seen}: too few trials to be sure of detecting any increase"
     elif why := UNTRAINED if before.untrained else doubt(after):
         sentence = f"{seen}: {why}"
     elif changed:
-        sentence = f"{seen}: no increase, but the plan changed"
+        sentence = f"{seen}: no{' larger' if increased else ''} increase, but the plan changed"
+    elif increased:
+        allowed = f"which min_delta = {rule.min_delta:g} allows"
+        state, sentence = State.PASS, f"increased, {allowed}: {seen} ({test})"
     else:
         sentence = f"no increase detected: {seen} ({test})"
         least = increase_test.detectable(before, after, level, rule.min_delta)

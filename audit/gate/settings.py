@@ -119,21 +119,22 @@ def _as_release(one: Setting) -> ReleaseResult:
 
 
 def missing(results: Results) -> Iterator[Check]:
-    """Fail for each setting or seed of the plan of a sweep that its results do not have."""
-    if results.sweep is None:
-        return
-    cells = [(c, results.releases[c.releases[0]]) for c in results.sweep.cells]
-    planned = [d for d in results.plan.get("defenses", ()) if not d.get("reference")]
-    for defense in planned:
+    """Fail for each audited setting of the plan, and each seed, that the results do not have."""
+    cells = [] if results.sweep is None else results.sweep.cells
+    firsts = [results.releases[cell.releases[0]] for cell in cells]
+    for defense in results.plan.get("defenses", ()):
         own, values = str(defense.get("name")), dict(defense.get("parameters", {}))
-        if not any(
+        values.pop("served", None)  # the server's own word for it stands in the results
+        if not defense.get("reference") and not any(
             r.defense == own and values.items() <= r.parameters.items() and not r.reference
-            for _, r in cells
+            for r in firsts or results.releases
         ):
             message = f"a setting of the plan is not in the results: {own} {values}"
             yield Check("plan", own, "", State.FAIL, message)
-    seeds = len(results.plan.get("seeds", ()))
-    for cell, first in cells:
-        if len(cell.releases) < seeds and not first.reference:
-            message = f"{len(cell.releases)} of {count(seeds, 'planned seed')} are in the results"
+    seeds = results.plan.get("seeds", ())
+    for cell, first in zip(cells, firsts, strict=True):
+        there = [results.releases[place].seed for place in cell.releases]
+        found = sum(seed in there for seed in seeds)
+        if found < len(seeds) and not first.reference:
+            message = f"{found} of {count(len(seeds), 'planned seed')} are in the results"
             yield Check("plan", first.defense, "", State.FAIL, message)

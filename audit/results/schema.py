@@ -318,8 +318,12 @@ class Results(Strict):
         return own(self.reproduce)
 
     _each_once = when_read(lambda r: check_once(map(_name, r.releases)))
-    _attacks_named = when_read(lambda r: _check_attacks(r.plan.get("attacks", [])))
+    _attacks_named = when_read(lambda r: _check_named("attacks", r.plan.get("attacks", [])))
+    _defenses_named = when_read(lambda r: _check_named("defenses", r.plan.get("defenses", [])))
     _settings_there = when_read(lambda r: _check_settings(r.sweep, len(r.releases)))
+    _seeds_listed = when_read(
+        lambda r: refuse(not isinstance(r.plan.get("seeds", []), list), "plan.seeds must be a list")
+    )
 
 
 def _name(release: ReleaseResult) -> tuple[str, ...]:
@@ -327,11 +331,14 @@ def _name(release: ReleaseResult) -> tuple[str, ...]:
     return release.defense, values, f"seed {release.seed}"
 
 
-def _check_attacks(attacks: Any) -> None:
-    named = isinstance(attacks, list) and all(
-        isinstance(one, dict) and isinstance(one.get("name"), str) for one in attacks
+def _check_named(what: str, plugins: Any) -> None:
+    named = isinstance(plugins, list) and all(
+        isinstance(one, dict)
+        and isinstance(one.get("name"), str)
+        and isinstance(one.get("parameters", {}), dict)
+        for one in plugins
     )
-    refuse(not named, "plan.attacks must be a list of tables, each with a name")
+    refuse(not named, f"plan.{what} must be a list of tables, each with a name")
 
 
 def _check_session(session: SessionResult) -> None:

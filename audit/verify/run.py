@@ -30,7 +30,7 @@ NOT_VERIFIABLE = (
     "of a guarantee what no accounting of noisy sums gives, and the noise, steps and sampling that "
     "an accounting is of",
     "blind baselines (need the texts), the number of tests of a family, trained tokens, seconds",
-    "which planted copies reached the training, where secrets were planted elsewhere",
+    "which planted copies reached the training: contact, and sight but by controls, as stored",
     "warnings, not_tested (also which attacks page one says were not run), reproduce, environment, "
     "samples.jsonl: only their digests, if signed",
     "report.html and other reports; `audit report` writes them again from results.json",
@@ -123,8 +123,9 @@ def _corpus(corpus: CorpusResult, coins: Coins, plan: Mapping[str, Any]) -> Corp
     """Return the corpus with the counts of its coins, and its plan's facts if it planted here."""
     tossed = list(coins.present.values())
     counts = {"planted_users": len(tossed), "twins": sum(not here for here in tossed)}
-    named = {} if plan.get("planting") is None else dict(plan["corpus"])
-    return corpus.model_copy(update={**named, **counts})
+    if (planting := plan.get("planting")) is not None:
+        counts |= {**plan["corpus"], "invented_users": planting.get("invented", 0)}
+    return corpus.model_copy(update=counts)
 
 
 def counted(run: Stated) -> str:

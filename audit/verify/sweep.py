@@ -28,9 +28,9 @@ def of_sweep(sweep: Stated, runs: Sequence[Stated]) -> Iterator[str]:
     whole, of_all = sweep.document["plan"], ("seeds", "sweep", "hash")
     common = {name: value for name, value in whole.items() if name not in of_all}
     for run in runs:
-        own = {k: v for k, v in run.document["plan"].items() if k not in ("seed", "hash")}
+        own = {k: v for k, v in run.document["plan"].items() if k != "hash"}
         name = run.folder.name
-        yield from differences(f"seeds/{name}: plan", own, common)
+        yield from differences(f"seeds/{name}: plan", own, {**common, "seed": int(name)})
     seeds = [(run.results.plan["seed"], run.results.plan["hash"]) for run in runs]
     follows = together(sweep.results.plan, PLAN_FILE, seeds, [r.results for r in runs], 0.0)
     follows = follows.model_copy(update={"environment": sweep.results.environment})

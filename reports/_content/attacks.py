@@ -10,7 +10,7 @@ from audit.results import words
 from audit.results.schema import FindingResult
 from reports._content import verdicts, wording
 from reports._content.releases import NamedRelease
-from reports._content.summary import Value, attacks_of, section
+from reports._content.summary import Value, attacks_of, section, with_count
 from reports._content.table import pieces
 
 MOST_RELEASES = 5
@@ -153,7 +153,9 @@ def _cell(finding: FindingResult | None) -> Cell:
     value, ci, unit = finding.value, finding.ci, finding.unit
     measured = Value("")
     if value is not None:
-        measured = Value(words.estimate(value, ci, unit), words.interval(ci, unit))
+        measured = Value(
+            words.estimate(value, ci, unit), with_count(words.interval(ci, unit), finding.n)
+        )
     sides = {"twins": finding.control, "blind": finding.blind}
     controls = [f"{word} {wording.beside(side, unit)}" for word, side in sides.items() if side]
     mark = STRONGER if finding.stronger_than_release else ""

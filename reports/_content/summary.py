@@ -186,7 +186,7 @@ def _utility(
         measurement="usefulness, perplexity",
         target="",
         aside="lower is better",
-        measured=Value(text, words.interval(measure.ci, measure.unit)),
+        measured=Value(text, with_count(words.interval(measure.ci, measure.unit), measure.n)),
         certainty="" if share is None else usefulness.sentence(share, between),
         controls=[Value(text) for text in controls],
         leaked="",
@@ -320,12 +320,16 @@ def tally(release: ReleaseResult, attack: str) -> str:
 def _measured(finding: FindingResult) -> Value:
     if finding.value is None:
         return Value(verdicts.measured(finding))
-    count = f"n = {words.integer(finding.n)}"
     if by_ranks(finding):
-        return Value("likelier than twins", f"by ranks, {count}")
+        return Value("likelier than twins", with_count("by ranks", finding.n))
     text = words.estimate(finding.value, finding.ci, finding.unit)
     text += {words.CHARGES: " of its charge", "bits": " bits"}.get(finding.unit, "")
-    return Value(text, ", ".join(filter(None, [_bounds(finding, finding.ci), count])))
+    return Value(text, with_count(_bounds(finding, finding.ci), finding.n))
+
+
+def with_count(bounds: str, n: int) -> str:
+    """Write an interval with the number of what was counted."""
+    return ", ".join(filter(None, [bounds, f"n = {words.integer(n)}"]))
 
 
 def _bounds(finding: FindingResult, ci: tuple[float, float] | None) -> str:

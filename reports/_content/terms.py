@@ -60,7 +60,7 @@ TERMS = [
     (
         "n",
         "What was counted: generations for a hit rate, planted values for their probability or "
-        "rank, people for an AUC.",
+        "rank, people for an AUC, blocks of text for perplexity.",
     ),
     ("bits of exposure", "1 bit is chance; 20 bits: first among a million possible values."),
     ("AUC", "0.5 is chance; 1 (or 0): trained on and not trained on are told apart always."),

@@ -329,6 +329,8 @@ CONTRADICTIONS: list[tuple[Edit, str]] = [
     (of_session(stopped_at=10**400), "stopped_at"),
     (lambda d: d["plan"].update(attacks=None), "plan.attacks must be a list of tables"),
     (lambda d: d["plan"].update(attacks=[{}]), "plan.attacks must be a list of tables"),
+    (lambda d: d["plan"].update(defenses=["b"]), "plan.defenses must be a list of tables"),
+    (lambda d: d["plan"].update(seeds=None), "plan.seeds must be a list"),
 ]
 
 

@@ -101,6 +101,7 @@ BAD: list[tuple[str, str]] = [  # the policy, and from which line on it is refus
     ("[regression]\nmin_dleta = 1", "2: unknown key 'min_dleta'; did you mean"),
     ("[regression]\nmetrics = 'x'", "2: metrics is 'x'; expected a list"),
     ("[regression]\nmetrics = [1]", "2: metrics is '1'; expected a string"),
+    ("[regression]\nmetrics = []", "2: metrics is empty"),
     ("[regression]\nlevel = 0", "2: level must be above 0"),
     ("[regression]\nmin_delta = inf", "2: min_delta must be 0 or more, and fin"),
     ("confidence = 1", "1: confidence must be"),

@@ -108,6 +108,10 @@ TABLE: list[tuple[Results, Results, dict[str, Any], State, dict[str, State | Non
        {HIT: state})
       for before, now, after, state in ((LOST, 2, "", OPEN), ("", 2, LOST, OPEN),
                                         (LOST, 2, LOST, OPEN), ("", 50, LOST, FAIL))),
+    (run(make.rate(100, 10_000)), run(make.rate(200, 10_000, untrained=LOST)), {"min_delta": 0.02},
+     OPEN, {HIT: OPEN}),
+    # 50 % is no decrease from an AUC of 0.9
+    (run(make.rate(90, unit="AUC")), run(make.rate(50)), {}, OPEN, {HIT: OPEN}),
     # a weaker or another claim
     *((OF_A, run(RATE, guarantee=make.claim(**claim)), {}, FAIL, {CLAIM: FAIL})
       for claim in ({"epsilon": 2.1}, {"epsilon": None}, {"unit": "record"},
@@ -224,12 +228,19 @@ def test_changed_corpus_secret_or_plan_never_passes() -> None:
         assert changed(40, **change).state == FAIL  # a rise is a rise
 
 
+def test_increase_below_min_delta_of_another_plan_does_not_pass() -> None:
+    before, after = rates(100, n=10_000), rates(200, n=10_000)
+    other = after.model_copy(update={"plan": {**after.plan, "seed": 1}})
+    for now, state in ((after, PASS), (other, OPEN)):
+        assert held(before, now, min_delta=0.02).checks[-1].state == state
+
+
 def test_another_defense_or_attack_beside_changes_nothing() -> None:
     attacks = [
         {"name": "exposure", "parameters": {}},
         {"name": "extraction", "parameters": {"generations": 100}},
     ]
-    assert changed(2, plan={"attacks": attacks, "defenses": ["b"]}).state == PASS
+    assert changed(2, plan={"attacks": attacks, "defenses": [{"name": "a"}]}).state == PASS
 
 
 def planned(**settings: Any) -> Plan:
@@ -241,8 +252,9 @@ def planned(**settings: Any) -> Plan:
 
 
 def as_stored(plan: Plan) -> dict[str, Any]:
-    """As results.json holds it."""
-    stored: dict[str, Any] = json.loads(json.dumps({**plan.document, "hash": plan.hash}))
+    """As results.json holds it, but for its defenses: the releases here are of none of them."""
+    document = {**plan.document, "defenses": [], "hash": plan.hash}
+    stored: dict[str, Any] = json.loads(json.dumps(document))
     return stored
 
 

@@ -181,6 +181,15 @@ def test_setting_or_seed_that_is_missing_fails() -> None:
     assert failed(gate(whole)) == []
     for found in (grid([QUIET], plan=plan), grid([QUIET, QUIET[:2]], plan=plan)):
         assert failed(gate(found)) == ["plan/submix"]
+    other = grid([QUIET, QUIET], plan={**plan, "seeds": [0, 1, 3]})  # 2 is in the place of 3
+    assert set(failed(gate(other))) == {"plan/submix"}
+
+
+def test_planned_release_that_is_missing_or_called_a_reference_fails() -> None:
+    plan = {**make.run().plan, "defenses": [{"name": "a", "parameters": {"k": 8}}]}
+    for role, found in (({}, []), ({"reference": True}, ["plan/a"])):
+        assert failed(gate(make.run(make.release("a", make.rate(0), **role), plan=plan))) == found
+    assert failed(gate(make.run(make.release("b", make.rate(0)), plan=plan))) == ["plan/a"]
 
 
 @pytest.mark.calibration

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from audit.findings.shows import not_shown
 from audit.plugins import registry
 from audit.results.schema import Cost, Example, ReleaseResult, Results, to_json
 from reports import html
@@ -181,6 +182,17 @@ def test_what_is_open_or_missing_on_one_release_is_open() -> None:
         made = annex(first, released(*second, name="b"))
         assert answers(made, QUERIES) == ["inconclusive"]
         assert set(facts(made, QUERIES).values()) == (set() if second == [UNSURE] else {"b"})
+
+
+def test_rows_are_open_where_a_part_was_removed() -> None:
+    contact = not_shown("Removed before training: 0 of 60 planted records are in the text.")
+    silence = make.SILENCE.changed(contact=contact)
+    gone = make.finding(0.0, metric="verbatim", leaked="not measured", silence=silence)
+    made = annex(released(QUIET, gone))
+    assert made.releases[0].leaked == "inconclusive"
+    assert answers(made, QUERIES, "nist-learning") == ["inconclusive"] * 2
+    assert metrics(made, QUERIES) == ["hit_rate", "verbatim"]
+    assert answers(annex(released(gone)), QUERIES) == ["not covered"]
 
 
 def test_partial_run_finds_no_all_clear() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -264,7 +265,8 @@ def write(folder: Path, seed: int = 3) -> None:
             environment={"audit": "1", "seconds": 2.0},
             corpus=CorpusResult(
                 name="drawn", sha256="0" * 64, records=200, users=USERS + 30, near_duplicates=0,
-                planted_users=USERS, trained_users=sum(tossed) + 30, twins=tossed.count(False),
+                planted_users=USERS, invented_users=0, trained_users=sum(tossed) + 30,
+                twins=tossed.count(False),
             ),
             releases=results,
         ),
@@ -275,19 +277,18 @@ def write(folder: Path, seed: int = 3) -> None:
     RunFolder(folder, plan_hash).mark("complete", document)
 
 
-def write_sweep(folder: Path) -> None:
-    """Writes a sweep of one setting over two seeds."""
-    seeds = (3, 4)
+def write_sweep(folder: Path, seeds: Mapping[int, int] = MappingProxyType({3: 3, 4: 4})) -> None:
+    """Writes a sweep of one setting over two seeds. seeds: of each planned one, that of its run."""
     runs = []
-    for seed in seeds:
-        home = folder / "seeds" / str(seed)
+    for planned, seed in seeds.items():
+        home = folder / "seeds" / str(planned)
         home.mkdir(parents=True)
         write(home, seed)
         runs.append(stored.load(home / "results.json"))
     common = {name: value for name, value in plan(3).items() if name != "seed"}
     document = {**common, "seeds": list(seeds), "sweep": {"defense": list(LEAKS)}}
     plan_hash = digest_of_json(document)
-    hashes = [(seed, digest_of_json(plan(seed))) for seed in seeds]
+    hashes = [(seed, digest_of_json(plan(seed))) for seed in seeds.values()]
     (folder / "plan.toml").write_text("seeds = [3, 4]\n")
     results = together({**document, "hash": plan_hash}, "plan.toml", hashes, runs, 4.0)
     pipeline.write(results, ("json",), folder, lambda label, share: None)

@@ -113,12 +113,14 @@ def test_a_release_that_was_asked_for_its_utility_has_one(folder: Folder) -> Non
 
 def test_invented_users_are_tossed_for_too(folder: Folder) -> None:
     replan(folder, lambda plan: plan.update(planting={"users": 25, "invented": 5}))
+    folder.edit("results.json", lambda d: d["corpus"].update(invented_users=5))
     folder.seal()
     assert verify(folder.path).differences == ()
     replan(folder, lambda plan: plan.update(planting={"users": 25}))
     folder.seal()
-    (line,) = verify(folder.path).differences
-    assert line.endswith("tosses for 25 users")
+    lines = verify(folder.path).differences
+    assert lines[0].endswith("tosses for 25 users")
+    assert lines[1:] == ("corpus.invented_users: stands 5, follows 0",)
 
 
 def test_what_a_planned_attack_saw_is_not_left_out(folder: Folder) -> None:

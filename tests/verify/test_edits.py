@@ -159,6 +159,7 @@ TOGETHER = [  # each a value of its own, so all are made at once
     Edit("releases.dp_sgd.utility.perplexity.value",
          lambda d: release(d)["utility"]["perplexity"].update(value=2.5, ci=[2.0, 3.0])),
     Edit("corpus.twins", lambda d: d["corpus"].update(twins=0)),
+    Edit("corpus.invented_users", lambda d: d["corpus"].update(invented_users=30)),
     Edit(f"{HIT}.value", setting("hit_rate", value=0.0, k=0)),
     Edit(f"{HIT}.p_value", setting("hit_rate", p_value=0.5)),
     Edit(f"{OF}.exposure.exposure_1_copy.exposures.planted",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from audit.results import sums
 from audit.verify import verify
+from tests.verify import made
 from tests.verify.conftest import Folder
 
 CELL = "sweep.cells.0"
@@ -74,6 +76,12 @@ def test_an_edit_of_a_seed_is_found_in_it_and_in_the_sweep(sweep: Folder) -> Non
     lines = verify(sweep.path).differences
     assert any(line.startswith("seeds/4/SHA256SUMS: was changed") for line in lines)
     assert any(line.startswith("releases.dp_sgd") and line.endswith("0.01") for line in lines)
+
+
+def test_run_of_another_seed_in_place_of_a_planned_one_is_found(tmp_path: Path) -> None:
+    made.write_sweep(tmp_path, {3: 3, 4: 5})
+    lines = verify(tmp_path).differences
+    assert lines == ("seeds/4: plan.seed: stands 5, follows 4",)
 
 
 def test_a_seed_that_is_gone_is_bad_input(sweep: Folder, refused: Callable[..., str]) -> None:

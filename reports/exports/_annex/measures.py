@@ -59,7 +59,10 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
 
 
 def of(findings: Sequence[FindingResult]) -> Answer:
-    """Answer for one release: a leak, then one to insiders; what is open stays open."""
+    """Answer for one release: a leak, then one to insiders; what is open stays open.
+
+    So does what was in part removed before training: what the removal missed is not covered.
+    """
     answers = {finding.leaked for finding in findings}
     if Leaked.LEAK in answers:
         return Answer.LEAK
@@ -67,9 +70,10 @@ def of(findings: Sequence[FindingResult]) -> Answer:
         return Answer.REFUTED
     if Leaked.INSIDERS in answers:
         return Answer.INSIDERS
-    if Leaked.INCONCLUSIVE in answers:
+    silent = Leaked.NONE_FOUND in answers
+    if Leaked.INCONCLUSIVE in answers or (silent and any(f.removed for f in findings)):
         return Answer.INCONCLUSIVE
-    return Answer.NONE_FOUND if Leaked.NONE_FOUND in answers else Answer.NOT_COVERED
+    return Answer.NONE_FOUND if silent else Answer.NOT_COVERED
 
 
 def overall(answers: Iterable[Answer], partly: bool) -> Answer:
@@ -89,6 +93,7 @@ def quotes(findings: Sequence[FindingResult]) -> list[FindingResult]:
     for attack in dict.fromkeys(f.attack for f in findings):
         several = [f for f in findings if f.attack == attack]
         deciding = [f for f in several if of([f]) == of(several)]
+        deciding = deciding or [f for f in several if f.removed]
         first, second = quoting.quoted(several), quoting.quoted(deciding)
         chosen += [first] if of([first]) == of([second]) else [first, second]
     return chosen
