@@ -178,7 +178,7 @@ def audit_scores(
 
 @dataclass(frozen=True)
 class Planned:
-    """A run or a sweep whose settings are resolved; nothing is loaded or written yet.
+    """A run or a sweep whose settings are resolved; nothing is trained or written yet.
 
     folder: the run folder. formats: the reports that a run writes.
     describe: what a dry run prints. run: runs or resumes it; takes a callback for its progress.
@@ -267,7 +267,8 @@ def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results
 def dry_run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> str:
     """Describe what the same call of `run` would do, and the least leak that it could show.
 
-    No model is loaded and nothing is written. Raises UsageError for what cannot be run.
+    The first steps of each training are timed; nothing is written. Raises UsageError for what
+    cannot be run.
     """
     return planned(plan, **settings).describe()
 

@@ -1,8 +1,9 @@
 """The kinds of secrets: the sentences around a value, and the space that it is drawn from.
 
-A new kind is an entry of FORMS, and its name in `audit.core.secret.KINDS`. An attack that goes for
-it names it in its `kinds`. No value can be a real one: addresses are at example domains (RFC 2606),
-phone numbers among those kept for fiction (555-0100 to 555-0199).
+A new kind is an entry of FORMS, its name in `ON_REQUEST` of `audit.core.secret`, with its fields in
+`Planting`, and its name in `WORDED` of `audit.core.wording`. No value can be a real one: addresses
+are at example domains (RFC 2606), phone numbers among those kept for fiction (555-0100 to
+555-0199).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describes what a run would do and what it could show, without loading a model."""
+"""Describes what a run would do and what it could show, and times its first steps."""
 
 from __future__ import annotations
 

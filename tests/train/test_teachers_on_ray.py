@@ -297,7 +297,7 @@ def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> N
 
     with started(tmp_path / "run") as run:
         try:
-            assert wait_until(lambda: run.poll() is not None or in_the_middle(), 120)
+            assert wait_until(lambda: run.poll() is not None or in_the_middle(), 300)
             assert run.poll() is None
             children = psutil.Process(run.pid).children(recursive=True)
             (left,) = scratches(run.pid)
