@@ -26,6 +26,7 @@ from audit.core.evidence import Evidence, Hits, Scores, Successes
 from audit.core.predictor import Access, Predictor
 from audit.core.rules import at_least
 from audit.core.secret import CODE_LIKE, KINDS, Secret
+from audit.core.words import whole
 
 Encode = Callable[[str], list[int]]
 
@@ -91,12 +92,11 @@ def _guessed(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Hits
 
 def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Successes:
     """Find the values that occur in a text verbatim, and not within a longer word or number."""
-    whole = _APART.join(texts)
+    every = _APART.join(texts)
     won = np.full(len(secrets), np.nan)
     for i, secret in enumerate(secrets):
         if secret.kind == kind and texts:
-            word = re.compile(rf"(?<!\w){re.escape(secret.value.strip())}(?!\w)")
-            won[i] = float(word.search(whole) is not None)
+            won[i] = float(whole(secret.value.strip()).search(every) is not None)
     unit = f"share of planted {kind}s"
     return Successes(f"copied_{kind}", unit, won, None, Access.GENERATE, kind)
 

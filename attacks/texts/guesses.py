@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from audit.core.secret import CODE_LIKE, Secret
+from audit.core.words import SIGN
 
-_END = r"(?:(?<!\w)|(?!\w))"  # a longer word or number is another value
+_END = rf"(?:(?<!{SIGN})|(?!{SIGN}))"  # a longer word or number is another value
 
 
 def kinds_of(secrets: Iterable[Secret]) -> list[str]:

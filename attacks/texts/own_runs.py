@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attacks.texts.standing import Words, users_of, whole_words, words_of
+from attacks.texts.standing import Words, stands_in, users_of, whole_words, words_of
 from audit.core.corpus import Record
 from audit.core.predictor import Tokenizer, Tokens, is_chat
 
@@ -90,7 +90,7 @@ class OwnRuns:
     def _is_own(self, piece: Words, of: Prompt, stands: Mapping[Words, set[str]]) -> bool:
         if not piece or not stands[piece] <= {of.user}:
             return False
-        return not _stands_in(piece, self._given(of))
+        return not stands_in(piece, self._given(of))
 
     def _given(self, of: Prompt) -> Words:
         return words_of(self.tokenizer.decode(of.head[1:]))
@@ -115,7 +115,7 @@ class OwnRuns:
                 (0 if stands[piece] <= {of.user} else 1, low, high, place)
                 for low, high in found
                 for place in range(low, high)
-                if (piece := pieces[i, place]) and not _stands_in(piece, given[of])
+                if (piece := pieces[i, place]) and not stands_in(piece, given[of])
             ]
             if seen:
                 shared, low, high, place = min(seen)
@@ -162,7 +162,3 @@ class OwnRuns:
                 while high in there:
                     high += 1
                 yield low, high
-
-
-def _stands_in(piece: Words, text: Words) -> bool:
-    return any(text[i : i + len(piece)] == piece for i in range(len(text) - len(piece) + 1))

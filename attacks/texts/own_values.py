@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from attacks.texts.own_runs import Prompt
-from attacks.texts.standing import users_of, words_of
+from attacks.texts.standing import stands_in, users_of, words_of
 from audit.core.corpus import Record
 from audit.core.predictor import Tokenizer, Tokens
 
@@ -35,9 +34,8 @@ def named(
     """Find the users of whom a value came up, whole, after a prompt of theirs that lacks it."""
     found = set()
     for prompt, tokens in answers:
-        given, text = tokenizer.decode(prompt.head[1:]), tokenizer.decode(tokens)
-        for one in values.get(prompt.user, ()) if prompt.user not in found else ():
-            whole = re.compile(rf"(?<!\w){re.escape(one)}(?!\w)")
-            if one not in given and whole.search(text):
-                found.add(prompt.user)
+        mine = values.get(prompt.user, set()) if prompt.user not in found else set()
+        given, text = (words_of(tokenizer.decode(some)) for some in (prompt.head[1:], tokens))
+        if any(stands_in(one, text) and not stands_in(one, given) for one in map(words_of, mine)):
+            found.add(prompt.user)
     return found

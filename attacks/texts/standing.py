@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterable, Mapping
 
 from audit.core.corpus import Record
 from audit.core.visible import composed
+from audit.core.words import UNSPACED
 
 # a word, or one character of a script that sets no spaces between words
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 _ANCHOR = 4  # first words by which a piece is looked up
 
 Words = tuple[str, ...]
 
 
 def words_of(text: str) -> Words:
-    """Split a text into words without case, signs and spaces, in Unicode's composed form."""
-    return tuple(_WORD.findall(composed(text).casefold()))
+    """Split a text into words without case, signs, spaces and the width of letters and digits."""
+    return tuple(_WORD.findall(unicodedata.normalize("NFKC", composed(text)).casefold()))
 
 
 def whole_words(piece: str) -> Words:
@@ -35,6 +36,11 @@ def whole_words(piece: str) -> Words:
 def _joins(sign: str) -> bool:
     """Return whether a word may go on at a sign: a letter, a mark on one, or one not seen."""
     return sign.isalnum() or (bool(sign) and unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf"))
+
+
+def stands_in(piece: Words, text: Words) -> bool:
+    """Return whether the words of a piece stand in those of a text, one after the other."""
+    return any(text[i : i + len(piece)] == piece for i in range(len(text) - len(piece) + 1))
 
 
 def users_of(pieces: Collection[Words], records: Iterable[Record]) -> Mapping[Words, set[str]]:

@@ -37,14 +37,16 @@ class Agreement:
     """Joint evidence of the seeds of one setting, test by test.
 
     seeds: how many the setting has. adjusted_p: of "nothing depends on what was planted" in any
-    seed, adjusted for all settings. leading: the tests that a leak of the setting is by. p_values:
-    of single tests, unadjusted. rejections: the tests that reject the claim, at the family-wise
-    level of a single release.
+    seed, adjusted for all settings, by what the release gives; insiders_p: by all measures, so that
+    a leak to insiders confirms no other. leading: the tests that a leak of the setting is by.
+    p_values: of single tests, unadjusted. rejections: the tests that reject the claim, at the
+    family-wise level of a single release.
     """
 
     seeds: int
     claim: Guarantee
     adjusted_p: float
+    insiders_p: float
     leading: frozenset[str]
     p_values: dict[str, float]
     rejections: Rejections
@@ -61,12 +63,13 @@ class Agreement:
 
     def _leaked(self, joined: Measurement, per_seed: Sequence[FindingResult]) -> Leaked:
         test, words = test_of(joined), [f.leaked for f in per_seed]
+        p = self.insiders_p if joined.stronger_than_release else self.adjusted_p
         shown = joined.value is not None or test not in self.rejections.measured
-        if self.adjusted_p <= LEVEL and test in self.leading and shown:
+        if p <= LEVEL and test in self.leading and shown:
             return word_of(joined)
         if all(word == Leaked.NOT_MEASURED for word in words):
             return Leaked.NOT_MEASURED
-        grey = self.adjusted_p <= GREY and test in self.leading
+        grey = p <= GREY and test in self.leading
         silent = words.count(Leaked.NONE_FOUND) == self.seeds
         return Leaked.NONE_FOUND if silent and not grey else Leaked.INCONCLUSIVE
 
@@ -114,12 +117,19 @@ def agreements(settings: Sequence[Sequence[ReleaseResult]], one_toss: bool) -> l
     Audited settings are adjusted for each other, and references for each other. one_toss: whether
     the seeds share the coins of one manifest.
     """
-    p_values = [setting_p_value(releases, one_toss) for releases in settings]
-    adjusted = adjusted_over([all(r.reference for r in rs) for rs in settings], p_values)
-    return [_agreement(rs, p) for rs, p in zip(settings, adjusted, strict=True)]
+    references = [all(r.reference for r in releases) for releases in settings]
+    own, every = (
+        adjusted_over(
+            references, [setting_p_value(rs, one_toss, insiders=insiders) for rs in settings]
+        )
+        for insiders in (False, True)
+    )
+    return [_agreement(*one) for one in zip(settings, own, every, strict=True)]
 
 
-def _agreement(releases: Sequence[ReleaseResult], adjusted_p: float) -> Agreement:
+def _agreement(
+    releases: Sequence[ReleaseResult], adjusted_p: float, insiders_p: float
+) -> Agreement:
     claims = [release.guarantee for release in releases]
     findings = [f for release in releases for f in release.findings]
     p_values = _combined(releases, lambda f, _: f.p_value)
@@ -129,6 +139,7 @@ def _agreement(releases: Sequence[ReleaseResult], adjusted_p: float) -> Agreemen
         seeds=len(releases),
         claim=max(claims, key=lambda c: (c.epsilon is None, c.epsilon or 0.0, c.delta or 0.0)),
         adjusted_p=adjusted_p,
+        insiders_p=insiders_p,
         leading=_leading(findings, p_values),
         p_values=p_values,
         rejections=rejected(
@@ -151,10 +162,18 @@ def leaked_by_setting(
 
 
 def _leading(findings: Sequence[FindingResult], p_values: dict[str, float]) -> frozenset[str]:
-    """Name the tests by which a seed leaks; where none does, those with the least p-value."""
-    found = frozenset(test_of(f) for f in findings if f.leaked.detected)
-    least = min(p_values.values(), default=1.0)
-    return found or frozenset(test for test, p in p_values.items() if p == least < 1.0)
+    """Name the tests by which a seed leaks; where none does, those with the least p-value.
+
+    Of those that the release gives, and of those that insiders alone have, each.
+    """
+    leading = set[str]()
+    for inside in (False, True):
+        some = [f for f in findings if f.stronger_than_release is inside]
+        found = {test_of(f) for f in some if f.leaked.detected}
+        known = {test: p for f in some if (p := p_values.get(test := test_of(f))) is not None}
+        least = min(known.values(), default=1.0)
+        leading |= found or {test for test, p in known.items() if p == least < 1.0}
+    return frozenset(leading)
 
 
 def _combined(

@@ -73,11 +73,6 @@ def leaked(exhibit: Exhibit, k: int) -> tuple[Leaked, str]:
     return Leaked.LEAK, f"A leak: {how}, and below {MOST:g} is a leak; no p-value."
 
 
-def is_open(finding: FindingResult) -> bool:
-    """Return whether an exhibit leaves open what leaked: a copy was seen, and no base is known."""
-    return finding.exhibit is not None and finding.exhibit.nats is None and bool(finding.k)
-
-
 def chance(finding: Measurement) -> float | None:
     """Bound the probability that the base had written an exhibit in one of its tries."""
     if finding.exhibit is None or finding.exhibit.nats is None or finding.exhibit.nats >= MOST:

@@ -47,7 +47,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
             smallest_rate=case.smallest_rate(n, withheld),
             largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests),
             n=n,
-            **reach.of_mentions(n, case),
+            **reach.of_mentions(n, often, case),
         ),
         cut=case.cut and not mentions.whole,
     )

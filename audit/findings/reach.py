@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from audit.core.reach import Reach
 from audit.core.terms import Shown
 from audit.findings.case import Case
@@ -63,18 +65,22 @@ def of_hits(tries: int, needed: int | None, sampled: bool, case: Case) -> dict[s
     return _of(case.reach.hits, power(tries, planted, needed, case.reach.hits), case)
 
 
-def of_mentions(tries: int, case: Case) -> dict[str, float]:
+def of_mentions(tries: int, often: Mapping[str, float], case: Case) -> dict[str, float]:
     """Compute the reach of people who are named in generations: a score of each, their number."""
-    planted, needed = int(case.planted.sum()), leak_power.needed_by_coins(LEVEL / case.tests)
-    share = case.reach.scores
-    return _of(share, leak_power.of_hits(tries, planted, needed, share), case)
+    share = case.reach.scores * leak_power.comes_up(tries, int(case.planted.sum()))
+    return _of_sums(often, share, case)
 
 
-def of_successes(planted: int, case: Case) -> dict[str, float]:
-    """Compute the reach of one try per planted secret: a score of each, 0 or 1."""
-    needed = leak_power.needed_by_coins(LEVEL / case.tests)
-    share = case.reach.scores
-    return _of(share, leak_power.of_list(planted, planted, needed, share), case)
+def of_successes(won: Mapping[str, float], case: Case) -> dict[str, float]:
+    """Compute the reach of one try per planted secret: a score of each person, 0 or 1."""
+    return _of_sums(won, case.reach.scores, case)
+
+
+def _of_sums(often: Mapping[str, float], share: float, case: Case) -> dict[str, float]:
+    others = [n for owner, n in often.items() if not case.coins.present[owner]]
+    people = len(often) - len(others)
+    found = leak_power.of_sums(others, people, share, LEVEL / case.tests)
+    return _of(case.reach.scores, found, case)
 
 
 def of_scores(planted: int, twins: int, top: bool, named: bool, case: Case) -> dict[str, float]:

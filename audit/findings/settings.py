@@ -6,42 +6,51 @@ from collections.abc import Collection, Mapping, Sequence
 
 from audit.findings import exhibits
 from audit.findings.rejections import test_of
-from audit.results.schema import ReleaseResult
+from audit.results.joined import leak_p
+from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import count
 from audit.statistics.fisher import combined_p_value
 from audit.statistics.holm import adjusted_p_values
 
 
-def seed_p_value(release: ReleaseResult, left_out: Collection[str] = ()) -> float:
+def seed_p_value(
+    release: ReleaseResult, left_out: Collection[str] = (), insiders: bool = True
+) -> float:
     """Return the smallest adjusted p-value of a release; 1 where nothing was tested.
 
-    left_out: findings by name, such as leaks that a policy allows. A smallest p-value that is
-    adjusted in its family is one of "nothing depends on what was planted" in this release. An
+    left_out: findings by name, such as leaks that a policy allows. insiders: whether measures with
+    more access than the release gives count. A smallest p-value that is adjusted in its family is
+    one of "nothing depends on what was planted" in this release: of a test, or of its guesses. An
     exhibit counts as the chance that the base had written it.
     """
+    tests = max(release.tests, len({test_of(f) for f in release.findings if f.p_value is not None}))
     kept = [f for f in release.findings if f.name not in left_out]
-    shown = (exhibits.chance(f) for f in kept)
-    return min(_tested_p_value(release, left_out), *(1.0 if p is None else p for p in shown), 1.0)
+    kept = [f for f in kept if insiders or not f.stronger_than_release]
+    known = [p for f in kept for p in (_p_value(f, tests), exhibits.chance(f)) if p is not None]
+    return min(known, default=1.0)
 
 
-def _tested_p_value(release: ReleaseResult, left_out: Collection[str]) -> float:
-    """Return the smallest adjusted p-value of the tests of a release."""
-    tested = [f for f in release.findings if f.p_value is not None and f.charge_test is None]
-    kept = [f for f in tested if f.name not in left_out]
-    tests = max(release.tests, len({test_of(f) for f in tested}))
-    holm = ((f, min(1.0, tests * (f.p_value or 0.0))) for f in kept)
-    return min((p if f.adjusted_p is None else f.adjusted_p for f, p in holm), default=1.0)
+def _p_value(finding: FindingResult, tests: int) -> float | None:
+    """Return the adjusted p-value of a leak; Holm's where it is not adjusted."""
+    adjusted = leak_p(finding)
+    if adjusted is None and finding.p_value is not None:
+        return min(1.0, tests * finding.p_value)
+    return adjusted
 
 
 def setting_p_value(
-    releases: Sequence[ReleaseResult], one_toss: bool, left_out: Collection[str] = ()
+    releases: Sequence[ReleaseResult],
+    one_toss: bool,
+    left_out: Collection[str] = (),
+    insiders: bool = True,
 ) -> float:
     """Combine the seeds of one setting: a single seed's, else twice the least of two combinations.
 
     Fisher's finds weak signs in all seeds, Bonferroni's a strong sign in one. one_toss: the seeds
     share the coins of one manifest, so that their p-values are not independent, as Fisher's needs.
+    left_out, insiders: as in `seed_p_value`.
     """
-    p_values = [seed_p_value(release, left_out) for release in releases]
+    p_values = [seed_p_value(release, left_out, insiders) for release in releases]
     if len(p_values) == 1:
         return p_values[0]
     bonferroni = min(1.0, len(p_values) * min(p_values))

@@ -43,7 +43,7 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
                 smallest_rate=case.smallest_rate(len(planted)),
                 largest_epsilon=bounds.largest(m, case.delta, claim_tests=case.claim_tests),
                 n=len(planted),
-                **reach.of_successes(len(planted), case),
+                **reach.of_successes(won, case),
             ),
             cut=case.cut,
             outcomes=case.outcomes(measured) if len(planted) else None,

@@ -6,13 +6,13 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import exhibits
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import shown_of
 from audit.findings.shows import first_missing
 from audit.gate.outcome import Check, State
 from audit.gate.policy import ACCEPT, Policy
 from audit.gate.strength import UNTRAINED, between, counted
+from audit.results.joined import is_open_exhibit
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, count
 
@@ -80,7 +80,7 @@ def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Che
         state, sentence = State.FAIL, f"a leak ({seen})"
     elif finding.leaked == Leaked.NONE_FOUND and not _missing(finding):
         state, sentence = State.PASS, f"not told apart from chance ({seen})"
-    elif finding.exhibit is not None and not exhibits.is_open(finding):
+    elif finding.exhibit is not None and not is_open_exhibit(finding):
         state, sentence = State.SKIPPED, f"an exhibit, which shows a leak or nothing ({seen})"
     else:
         why = "; ".join(filter(None, [f"({seen})", _missing(finding)]))

@@ -51,7 +51,7 @@ def settings_of(results: Results, policy: Policy, baseline: Baseline | None) -> 
     audited = [(cell, seeds) for cell, seeds in several if not all(r.reference for r in seeds)]
     by_name = [allowed(seeds, policy, baseline) for _, seeds in audited]
     p_values = [
-        setting_p_value(seeds, one_toss(results.plan), {*by, *_warned(seeds, policy)})
+        setting_p_value(seeds, one_toss(results.plan), by, policy.insiders)
         for (_, seeds), by in zip(audited, by_name, strict=True)
     ]
     adjusted = adjusted_over([False] * len(p_values), p_values)
@@ -68,12 +68,6 @@ def allowed(
         found |= regression.accepted(release, baseline, rule)
         found |= limits.named(release, policy.limit)
     return found
-
-
-def _warned(seeds: Sequence[ReleaseResult], policy: Policy) -> set[str]:
-    """Name the findings of which a leak is no failure, since it is one to insiders."""
-    inside = {f.name for r in seeds for f in r.findings if f.stronger_than_release}
-    return set() if policy.insiders else inside
 
 
 def judged(checks: Iterable[Check], place: int, settings: Sequence[Setting]) -> list[Check]:

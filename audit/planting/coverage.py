@@ -16,6 +16,7 @@ from itertools import takewhile
 
 from audit.core.predictor import Tokenizer
 from audit.core.secret import Coins, Secret
+from audit.core.words import continues
 from audit.planting.beacons import Beacon
 from audit.planting.training_rows import TokenRow
 
@@ -344,8 +345,3 @@ def _kept(text: str) -> list[tuple[str, int]]:
 
 def _joined(kept: Sequence[tuple[str, int]]) -> str:
     return "".join(sign for sign, _ in kept)
-
-
-def continues(text: str, end: int) -> bool:
-    """Return whether the word or number goes on at `end`, and so is a different one."""
-    return text[end - 1 : end].isalnum() and text[end : end + 1].isalnum()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from audit.core import words
 from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
@@ -78,7 +78,7 @@ def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
             continue
         record = whole.get(secret.text if secret.kind == "record" else secret.value)
         if secret.kind == "name" and secret.value in joined:
-            name = re.compile(rf"(?<!\w){re.escape(secret.value)}(?!\w)")
+            name = words.whole(secret.value)
             record = next((r for r in public if name.search(r.text)), None)
         if record is not None:
             raise UsageError(

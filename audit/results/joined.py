@@ -19,14 +19,15 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
     What was removed before training was not measured, and what the removal missed is not covered.
     """
     own = [f for f in findings if not f.stronger_than_release]
-    tested = [f for f in own if f.p_value is not None or f.leaked == Leaked.LEAK]
+    tests = [f for f in own if f.p_value is not None or leak_p(f) is not None]  # or guesses alone
+    tested = [*tests, *(f for f in own if f.leaked == Leaked.LEAK or is_open_exhibit(f))]
     removed = any(f.removed for f in tested)
     tested = [f for f in tested if f.leaked != Leaked.NOT_MEASURED]
     if any(f.leaked == Leaked.LEAK for f in tested):
         return Leaked.LEAK
     silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
     rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
-    unsure = [f for f in rest if is_grey(f) or not is_blind(f)]
+    unsure = [f for f in rest if is_grey(f) or is_open_exhibit(f) or not is_blind(f)]
     if silent and not unsure and not removed and aims(tested) == aims(silent):
         return Leaked.NONE_FOUND
     known = (f for f in own if f.value is not None and f.charge_test is None)
@@ -49,6 +50,11 @@ def is_blind(finding: FindingResult) -> bool:
         return False
     unseen = Shown.NOT_SHOWN in (silence.sight.state, silence.reach.state)
     return silence.contact.shown and unseen
+
+
+def is_open_exhibit(finding: FindingResult) -> bool:
+    """Return whether an exhibit leaves open what leaked: a copy was seen, and no base is known."""
+    return finding.exhibit is not None and finding.exhibit.nats is None and bool(finding.k)
 
 
 def leak_p(finding: Measurement) -> float | None:

@@ -270,7 +270,7 @@ class Cell(Strict):
     n the number of seeds. findings: counts are pooled over the trained models, values averaged
     over seeds. A bound on ε (nats) is the lower median over seeds. A finding's p-value combines
     theirs by Fisher's method. What leaked follows from adjusted_p, which combines the smallest
-    adjusted p-value of each seed.
+    adjusted p-value of each seed, of what the release gives.
     """
 
     releases: list[int]

@@ -16,6 +16,7 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.headline import headline
 from audit.results import quoting
+from audit.results.joined import leak_p
 from audit.results.measurement import EpsilonLower
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.results.silence import Silence
@@ -60,7 +61,7 @@ class Audited:
     @property
     def p_value(self) -> float:
         """Of the hypothesis that nothing leaked, adjusted for all tests of the scores."""
-        known = (f.adjusted_p for f in self._release.findings)
+        known = map(leak_p, self._release.findings)
         return min(p for p in known if p is not None)
 
     @property

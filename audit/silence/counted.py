@@ -16,10 +16,10 @@ from audit.core.model import TextTokenizer
 from audit.core.predictor import token_mask
 from audit.core.secret import OWN, Secret
 from audit.core.spans import Span
+from audit.core.words import continues
 from audit.findings.shows import not_shown, shown
 from audit.measure.releases import Audited
 from audit.models.causal import CausalLM
-from audit.planting.coverage import continues
 from audit.prepare.run import Run
 from audit.results.silence import REMOVED, Link
 from audit.results.words import count

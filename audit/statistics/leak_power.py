@@ -8,12 +8,16 @@ figures: docs/methods/silence-reach.md.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
-from audit.statistics import binomial, low_end, top_test
+from audit.statistics import binomial, coin_test, low_end, top_test
+
+_SUMS = 1 << 20  # most different sums; no power is stated beyond
 
 
 def of_hits(tries: int, planted: int, needed: int | None, share: float) -> float:
@@ -24,8 +28,12 @@ def of_hits(tries: int, planted: int, needed: int | None, share: float) -> float
     """
     if needed is None or not planted:
         return 0.0
-    comes_up = -math.expm1(tries * math.log1p(-1.0 / planted)) if planted > 1 else 1.0
-    return binomial.tail(needed, planted, share * comes_up)
+    return binomial.tail(needed, planted, share * comes_up(tries, planted))
+
+
+def comes_up(tries: int, planted: int) -> float:
+    """Compute the probability that one of so many values comes up, if each try is one of them."""
+    return -math.expm1(tries * math.log1p(-1.0 / planted)) if planted > 1 else float(tries > 0)
 
 
 def of_list(tries: int, planted: int, needed: int | None, share: float) -> float:
@@ -34,9 +42,32 @@ def of_list(tries: int, planted: int, needed: int | None, share: float) -> float
     return binomial.tail(needed, planted, share) if needed is not None and fits else 0.0
 
 
-def needed_by_coins(level: float) -> int:
-    """Compute how many people, all heads, a two-sided test of fair coins needs."""
-    return math.ceil(1.0 - math.log2(level) - 1e-9)
+def of_sums(others: ArrayLike, people: int, share: float, level: float) -> float:
+    """Compute the power of the two-sided test of fair coins on how often people appear.
+
+    Who leaks appears at least once, and otherwise people in appear as often as people out: where
+    these appear, too, fewer of the leaks stand out. others: (people out,), whole numbers >= 0: how
+    often each appears. people: how many are in.
+    """
+    usual = np.sort(np.asarray(others, dtype=np.int64))
+    usual = usual if len(usual) else np.zeros(1, dtype=np.int64)
+    law = np.bincount(usual, minlength=2) / len(usual)
+    size = people * (len(law) - 1) + 1
+    if not people or size > _SUMS:
+        return 0.0
+    leaking = share * law[0]
+    law[:2] += -leaking, leaking
+    width = scipy.fft.next_fast_len(size)
+    sums = scipy.fft.irfft(scipy.fft.rfft(law, width) ** people, width)[:size]
+    inside = usual[np.linspace(0, len(usual) - 1, people).round().astype(int)]
+
+    def is_found(leaks: int) -> bool:
+        tails = coin_test.tails(np.concatenate([usual, inside, np.ones(leaks, dtype=np.int64)]))
+        return 2.0 * float(tails[max(int(inside.sum()) + leaks, int(usual.sum()))]) <= level
+
+    needed = bisect_left(range(people + 1), True, key=is_found)
+    found = sums[int(inside.sum()) + needed :].sum() if needed <= people else 0.0
+    return float(np.clip(found, 0.0, 1.0))
 
 
 def of_rank_test(planted: int, twins: int, share: float, level: float) -> float:

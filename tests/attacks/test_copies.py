@@ -133,8 +133,10 @@ def test_the_words_before_a_name_that_was_not_drawn_do_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("text", "copied"),
-    [("a#123#b", 1.0), ("123", 1.0), ("1234", 0.0), ("0123", 0.0), ("x123", 0.0), ("12#3", 0.0)],
-)
+    [("a#123#b", 1.0), ("123", 1.0), ("1234", 0.0), ("0123", 0.0), ("x123", 0.0), ("12#3", 0.0),
+     ("番号は123です", 1.0), ("123입니다", 1.0), ("คือ123ค่ะ", 1.0), ("é123", 0.0),
+     ("は1234です", 0.0)],
+)  # fmt: skip
 def test_a_copy_is_whole_words_only(text: str, copied: float) -> None:
     won = of(attacked(Copies(), [code("123")], text), Successes)
     assert won.won.tolist() == [copied]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from scipy.stats import binom
 from attacks.copies import Copies
 from attacks.extraction import Extraction
 from attacks.membership import Membership
+from attacks.texts.guesses import form_of, guess_in
 from audit.contract import toys
 from audit.core.attack import Attack
 from audit.core.evidence import Hits
@@ -71,6 +73,12 @@ def test_a_guess_in_a_text_is_one_after_the_words_of_its_kind() -> None:
     (email, key) = [one for one in every if isinstance(one, Hits)]
     assert (email.kind, email.found.tolist(), email.texts) == ("email", [0, 2], ("a0#1", "b1#x"))
     assert (key.kind, key.found.tolist(), key.texts) == ("key", [-1], ("a1#1",))
+
+
+def test_value_ends_where_a_script_without_spaces_begins() -> None:
+    form = re.compile(form_of("email", [secret("a0#1")]))
+    for text, guess in (("a0#1です", ("a0#1", True)), ("a0#1é", ("a0#1é", False))):
+        assert guess_in(form, text) == guess
 
 
 def test_a_limited_budget_is_shared_among_the_kinds() -> None:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from attacks.own_records import OwnRecords
+from attacks.texts.own_runs import Prompt
+from attacks.texts.own_values import named
 from attacks.texts.standing import users_of, whole_words, words_of
 from audit.contract.toys import CharacterTokenizer
 from audit.core.attack import Knowledge
@@ -164,6 +166,23 @@ def test_marked_values_come_up_after_prompts_without_them() -> None:
     won = dict(zip([s.owner for s in asked], found.won, strict=True))
     assert (won["ann"], won["ben"], won["eve"]) == (1, 0, 0)
     assert np.isnan([won["cat"], won["dan"]]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "found"),
+    [
+        ("my code:", "é AB-77 10.", 1),
+        ("my code:", "ａｂ-７７\n10", 1),
+        ("番号は", "AB-77-10です", 1),
+        ("my ab 77 10:", "AB-77 10", 0),  # the prompt has it, in another form
+        ("my code:", "AB-77 101", 0),
+    ],
+)
+def test_value_is_found_in_any_case_width_and_line(given: str, written: str, found: int) -> None:
+    tokenizer = CharacterTokenizer("^>" + "".join(dict.fromkeys(given + written)))
+    prompt = Prompt("ann", (0, *tokenizer.encode(given)), ())
+    answers = [(prompt, tokenizer.encode(written))]
+    assert len(named({"ann": {"AB-77 10"}}, answers, tokenizer)) == found
 
 
 def test_budget_leaves_whole_users_out() -> None:

@@ -11,6 +11,7 @@ import scipy
 from audit.core.terms import Leaked, OnClaim
 from audit.results.joined import leaked_overall
 from audit.statistics import leak_power
+from audit.statistics.tossed import Summed
 from tests.findings import nothing_leaks
 
 RUNS, USERS = 150, 120
@@ -75,9 +76,36 @@ def test_hits_compete_for_their_words(tries: int, needed: int, power: float) -> 
 
 
 def test_other_measures_by_their_binomials() -> None:
-    """Heads needed by 2·2⁻ᵏ; 1 − (1 − f)ⁿ of first ranks; a coin of 1/2 + f/2."""
-    assert leak_power.needed_by_coins(0.05 / 66) == 12  # 2·2⁻¹² = 4.9e-4 <= 7.6e-4 < 2·2⁻¹¹
+    """1 − (1 − f)ⁿ of first ranks; a coin of 1/2 + f/2."""
     assert leak_power.of_first_rank(4, 1e6, 1 / 3, 7e-4) == pytest.approx(1 - (2 / 3) ** 4)
     assert leak_power.of_first_rank(4, 1e4, 1 / 3, 7e-4) == 0.0  # 8 in 10,000 are by chance
     assert leak_power.of_choice(2, 1 / 3, 0.5) == pytest.approx((2 / 3) ** 2)
     assert leak_power.of_low_end(2, 2, 1 / 3, 0.17) == pytest.approx(1 / 9)  # both above: 1/6
+
+
+@pytest.mark.parametrize(
+    ("usual", "power"), [((), 0.99), ((1,) * 6, 0.35), ((1,) * 18, 0.0), ((2, 1, 1), 0.44)]
+)
+def test_power_of_sums_falls_with_what_people_out_score(
+    usual: tuple[int, ...], power: float
+) -> None:
+    """One in three of 60 people in leaks; all of them else score as the 60 people out."""
+    draws, coins, level, found = np.random.default_rng(3), np.arange(120) < 60, 0.05 / 76, 0
+    others = np.zeros(60)
+    others[: len(usual)] = usual
+    for _ in range(500):
+        scores = np.concatenate([draws.choice(others, 60), others])
+        scores[:60] = np.maximum(scores[:60], draws.random(60) < 1 / 3)
+        found += Summed(scores).p_value(coins) <= level
+    stated = leak_power.of_sums(others, 60, 1 / 3, level)
+    assert stated == pytest.approx(power, abs=0.02)
+    assert stated == pytest.approx(found / 500, abs=0.06)
+
+
+def test_power_of_sums_without_people_or_scores() -> None:
+    """Heads needed by 2·2⁻ᵏ: 2·2⁻¹² = 4.9e-4 <= 7.6e-4 < 2·2⁻¹¹."""
+    twelve = float(scipy.stats.binom.sf(11, 49, 1 / 3))
+    assert leak_power.of_sums([0] * 71, 49, 1 / 3, 0.05 / 66) == pytest.approx(twelve)
+    assert leak_power.of_sums([], 49, 1 / 3, 0.05 / 66) == pytest.approx(twelve)
+    assert leak_power.of_sums([0] * 71, 0, 1 / 3, 0.05 / 66) == 0.0
+    assert leak_power.of_sums([9], 1 << 20, 1 / 3, 0.05 / 66) == 0.0

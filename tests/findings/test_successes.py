@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_successes_are_as_likely_as_coins_falling_there(
 ) -> None:
     one = found(given, of(*present))
     assert (one.p_value, one.sides) == (six(p), 2)
+
+
+@pytest.mark.parametrize(("twins", "reaches"), [(0, True), (10, False)])
+def test_reach_falls_with_successes_on_twins(twins: int, reaches: bool) -> None:
+    """Guesses among ten names win on one twin in ten, and hide what one person in three leaks."""
+    usual = [1] * (twins // 2) + [0] * (100 - twins) + [1] * (twins - twins // 2)
+    one = found(won(*usual, chance=0.1), replace(of(*half(100)), tests=76))
+    assert one.power.found is not None
+    assert (one.power.found >= 0.8) == reaches
 
 
 def test_unmeasured_secret_is_left_out_with_its_owner() -> None:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import LEVEL, bounds
-from audit.findings.verdict import claim_overall, leaks
+from audit.findings.rejections import Family
+from audit.findings.verdict import claim_overall, judge, leaks
 from audit.results.joined import leaked_overall
-from audit.results.measurement import Measurement
-from audit.results.schema import ClaimTest, Control, EpsilonLower, Power
+from audit.results.measurement import Exhibit, Measurement
+from audit.results.schema import ClaimTest, Control, EpsilonLower, GuaranteeResult, Power
 from audit.results.words import at_least, at_most, percent
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.holm import adjusted_p_values
@@ -34,6 +35,7 @@ from tests.findings.by_hand import (
     finding,
     judged,
     promise,
+    shows,
 )
 from tests.findings.drawn import CLAIMS, PART, RENYI, any_claim, any_control, any_findings
 
@@ -412,6 +414,21 @@ def test_release_has_no_leak_only_where_every_test_agrees() -> None:
         ([beyond], "not measured"),
     ):
         assert leaked_overall(judged(given, promise(2.0), everywhere, tests=9)) == word
+
+
+def test_grey_guesses_and_open_exhibits_are_no_silence() -> None:
+    """Neither has a p-value of its own: of unequal spaces, and of users without coins."""
+    quiet, claim = finding(NONE, None).changed(adjusted_p=NONE), GuaranteeResult.of(promise(2.0))
+    guessed = finding(None, MOST, metric="email_hit_rate").changed(guesses_p=0.1)
+    copied = Exhibit(nats=None, unwritten=0, shared=0, tried=9)
+    seen, unseen = (finding(None, None, metric="own_exhibits", k=k, exhibit=copied) for k in (1, 0))
+    for other, word in (
+        (guessed, "inconclusive"),
+        (seen, "inconclusive"),
+        (unseen, "no leak found"),
+    ):
+        found = judge([quiet, other], claim, shows(SENSITIVE), Family(2, 2))
+        assert leaked_overall(found) == word
 
 
 def test_answer_carries_its_measurement() -> None:

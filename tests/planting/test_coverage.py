@@ -329,3 +329,5 @@ def test_copies_are_counted_in_plain_texts() -> None:
     planted = {text: coverage.Canary("code", 6, 2) for text in ("PIN is 123", "PIN is 1234")}
     texts = ["my PIN is 123. PIN is 123!", "PIN is 1234 and PIN is 12345", "pin is 123"]
     assert coverage.copies_in(texts, planted) == {"PIN is 123": 2, "PIN is 1234": 1}
+    for goes_on, found in (("です。", 1), ("입니다.", 1), ("é", 0)):
+        assert coverage.copies_in([f"PIN is 123{goes_on}"], planted)["PIN is 123"] == found

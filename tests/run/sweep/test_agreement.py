@@ -100,6 +100,31 @@ def test_silence_needs_every_seed_and_no_sign_of_all_together() -> None:
     assert cells(seeds)[0].findings[0].leaked == cells(seeds)[0].leaked == "not measured"
 
 
+def test_guesses_of_all_seeds_are_a_leak_of_their_setting() -> None:
+    found = {"adjusted_p": 0.4, "leaked": "leak"}
+    assert together(0.2, 0.2, guesses_p=0.001, **found) == "leak"
+    assert together(0.2, 0.2, guesses_p=0.4, **found) == "inconclusive"
+
+
+def test_leak_to_insiders_confirms_no_other_leak() -> None:
+    """One seed of three leaks by chance; insiders see the ensemble's own models in each."""
+    inside = finding("b", 1e-9, leaked="leak to insiders", stronger_than_release=True)
+    for ps, word in (((0.03, 0.6, 0.7), "inconclusive"), ((0.03, 0.03, 0.04), "leak")):
+        words = ["leak" if p <= LEVEL else "no leak found" for p in ps]
+        own = [finding("a", p, leaked=w) for p, w in zip(ps, words, strict=True)]
+        seeds = [release([one, inside], seed=i, tests=1) for i, one in enumerate(own)]
+        (cell,) = cells(seeds)
+        assert [f.leaked for f in cell.findings] == [word, "leak to insiders"]
+        assert cell.leaked == word
+
+
+def test_weak_signs_are_a_leak_beside_stronger_ones_of_insiders() -> None:
+    inside = finding("b", 0.05, adjusted_p=0.1, stronger_than_release=True)
+    own = finding("a", 0.06, adjusted_p=0.12)
+    seeds = [release([own, inside], seed=i, tests=2) for i in range(5)]
+    assert [f.leaked for f in cells(seeds)[0].findings] == ["leak", "leak to insiders"]
+
+
 def test_a_seed_that_could_not_make_the_test_counts_against_it() -> None:
     assert together(0.03, 0.03) == "leak"
     assert together(0.03, 0.03, None, None) == "no leak found"  # 0.16; of the two alone 0.014
