@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar
 
 from audit.accounting.privacy_loss import Losses, Pair
@@ -41,9 +42,10 @@ class Term(ABC):
             raise ValueError(
                 f"noise_multiplier must be 0 or at least {LEAST_NOISE}; got {self.noise_multiplier}"
             )
-        if self.count < 0 or self.records < 0:
+        if not all(isinstance(n, Integral) and n >= 0 for n in (self.count, self.records)):
             raise ValueError(
-                f"count and records must be at least 0; got {self.count}, {self.records}"
+                "count and records must be whole numbers of at least 0; got "
+                f"{self.count}, {self.records}"
             )
 
     @abstractmethod

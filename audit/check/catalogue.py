@@ -128,9 +128,16 @@ class Check(Enum):
     )
     RESUMED = (
         "K21",
-        "noise over a resume",
-        "a resumed training draws rows of Z that were drawn before, or has lost the last rows of "
-        "C⁻¹Z: its noise does not cancel as stated, and the difference of steps is free of noise",
+        "resumed training",
+        "a resumed training draws noise or coins that were drawn before: the difference of two "
+        "steps is free of noise. With bands also: it has lost the last rows of C⁻¹Z, so its noise "
+        "does not cancel as stated",
+    )
+    COINS = (
+        "K22",
+        "coins over runs",
+        "runs with different seeds sample the same units: whoever sees one knows all batches, and "
+        "ε is that without amplification",
     )
 
     def __init__(self, code: str, title: str, means: str) -> None:

@@ -49,7 +49,8 @@ def layer() -> nn.Linear:
 
 def separate(norms: list[float], records: int = 1) -> Units:
     """Make a unit for each norm; each of its records has that gradient, in two tensors."""
-    return _units("vectors", tuple(norm / math.sqrt(2.0) for norm in norms), records, Pair)
+    name = "vectors" if records == 1 else "users"
+    return _units(name, tuple(norm / math.sqrt(2.0) for norm in norms), records, Pair)
 
 
 def tied(norms: list[float]) -> Units:

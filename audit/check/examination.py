@@ -83,8 +83,8 @@ def outcomes(made: Runs) -> tuple[Outcome, ...]:
     quiet = made.quiet
     counted = exact.inclusion(quiet)
     readable = counted.status == Status.PASSED or quiet.steps.included is not None
-    grouped = of_groups(quiet, made.resumed) if made.resumed else ()
-    readable = readable and not any(outcome.failed for outcome in grouped[:-1])
+    grouped = of_groups(quiet, made.resumed) if quiet.trial.bands > 1 else ()
+    readable = readable and not any(outcome.failed for outcome in grouped)
     return (
         counted,
         exact.norms(Check.CLIPPING, quiet),
@@ -97,23 +97,26 @@ def outcomes(made: Runs) -> tuple[Outcome, ...]:
         noise.over_runs(made.few, made.again),
         noise.with_batch(quiet, readable),
         exact.update(made.update),
-        *([exact.norms(Check.USERS, made.users)] if made.users else []),
+        sampling.over_runs(made.update, made.tied),
+        *(of_users(made.users) if made.users else ()),
         exact.infinite(made.infinite, quiet.units.name),
         exact.norms(Check.TIED, made.tied),
         *grouped,
+        groups.resumed(made.resumed),
         *(of_texts(*made.texts) if made.texts else ()),
     )
 
 
+def of_users(run: Observed) -> tuple[Outcome, ...]:
+    """List the outcomes of users of several records: they are clipped, and sampled, as one."""
+    clipped = exact.norms(Check.USERS, run)
+    return clipped, sampling.rate(run, not clipped.failed)
+
+
 def of_groups(quiet: Observed, resumed: Observed) -> tuple[Outcome, ...]:
-    """List the outcomes of DP-FTRL: the steps of each unit, and last the noise over a resume."""
+    """List the outcomes of DP-FTRL: the steps of each unit."""
     both = (quiet, resumed)
-    return (
-        groups.distance(both),
-        groups.groups(both),
-        groups.count(both),
-        groups.resumed(resumed),
-    )
+    return groups.distance(both), groups.groups(both), groups.count(both)
 
 
 def of_texts(quiet: Observed, noisy: Observed) -> tuple[Outcome, ...]:

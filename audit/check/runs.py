@@ -38,8 +38,8 @@ class Runs:
     tied: one weight used twice. infinite: one gradient is infinite; a text says why the engine
         stopped, where it did. users: three records each; None where the unit is the record.
     texts: (quiet, noise) of a causal language model; None where they are left out.
-    resumed: everybody of a group in each of its steps, stopped in the middle and resumed; None with
-        one band.
+    resumed: stopped in the middle and resumed; with several bands everybody of a group is in each
+        of its steps.
     """
 
     quiet: Observed
@@ -51,7 +51,7 @@ class Runs:
     infinite: Observed | str
     users: Observed | None
     texts: tuple[Observed, Observed] | None
-    resumed: Observed | None = None
+    resumed: Observed
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,7 @@ def make(examiner: Examiner, with_texts: bool) -> Runs:
         infinite=infinite_run(examiner, separate([math.inf, *far])),
         users=short_run(examiner, "users", separate(far, records=3)) if by_user else None,
         texts=text_runs(examiner, texts(_TEXTS)) if with_texts else None,
-        resumed=resumed_run(examiner, separate([FAR * c] * _UNITS))
-        if examiner.claim.bands > 1
-        else None,
+        resumed=resumed_run(examiner, separate([FAR * c] * _UNITS)),
     )
 
 
@@ -187,12 +185,12 @@ def short_run(
 
 
 def resumed_run(examiner: Examiner, units: Units) -> Observed:
-    """Train with every unit in every step of its group, and resume in the middle of a round."""
+    """Resume in the middle of a round; with several bands, every unit is in each of its steps."""
     return examiner.ask(
         "resumed",
         units,
         examiner.some(units, len(units)),
-        sampling_probability=1.0,
+        sampling_probability=0.5 if examiner.claim.bands == 1 else 1.0,
         each=_LONG,
         resume_after=_LONG // 2 * examiner.claim.bands + 1,
     )

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from itertools import starmap
 
+from audit.check.catalogue import Check
 from audit.check.checks.claim import DELTA, ClaimTest
 from audit.check.examination import Examination
 from audit.check.outcome import Outcome, Status
@@ -37,15 +38,23 @@ def text(examined: Examination) -> str:
 
 def verdict(examined: Examination) -> str:
     """Describe in one sentence how the examination ended."""
-    failed = list(dict.fromkeys(outcome.check for outcome in examined.failed))
+    failed = [outcome.check for outcome in examined.failed]
     ended = [f"{examined.engine}: "]
+    unread = [o.check for o in examined.outcomes if o.status == Status.NOT_READ]
     if failed:
-        ended.append(f"failed {', '.join(f'{check.code} {check.title}' for check in failed)}")
+        ended.append(f"failed {_named(failed)}")
+    elif unread:
+        ended.append(f"every check that could be read passed; not read: {_named(unread)}")
     else:
         ended.append("every check passed")
     if examined.claim.refuted:
         ended.append("; the claim is refuted")
     return "".join(ended)
+
+
+def _named(checks: Sequence[Check]) -> str:
+    """List checks, each once."""
+    return ", ".join(dict.fromkeys(f"{check.code} {check.title}" for check in checks))
 
 
 def claim(test: ClaimTest) -> str:

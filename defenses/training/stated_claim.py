@@ -126,6 +126,11 @@ def stated(claim: str | None, training: tuple[Term, ...]) -> Guarantee:
     if reason := unknown_under(relation, training):
         raise UsageError(f"as_is: claim is {claim!r}: {reason}")
     mechanism = Mechanism(training, relation)
+    if not mechanism.active:
+        raise UsageError(
+            f"as_is: claim is {claim!r}, but the mechanism that was stated releases nothing of a "
+            "unit; correct count, records and sampling_probability, which must be above 0"
+        )
     computed = _epsilon(mechanism, delta)
     if claimed is not None and claimed * _ROUNDED < computed:
         raise UsageError(

@@ -249,3 +249,22 @@ def test_a_file_without_terms_is_refused_in_one_line(tmp_path):
         with pytest.raises(UsageError, match="mechanism=") as refused:
             AsIs(claim="1e-5:user:add_or_remove", mechanism=str(tmp_path / "terms.json"))
         assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "why"),
+    [
+        ({"count": math.nan}, "whole numbers"),
+        ({"count": 10.5}, "whole numbers"),
+        ({"records": math.nan}, "whole numbers"),
+        ({"count": 0}, "releases nothing of a unit"),
+        ({"records": 0}, "releases nothing of a unit"),
+        ({"sampling_probability": 0}, "releases nothing of a unit"),
+    ],
+)
+def test_a_mechanism_without_releases_states_no_epsilon(tmp_path, field, why):
+    term = {"kind": "gaussians", "noise_multiplier": 1.1, "count": 10} | field
+    (tmp_path / "terms.json").write_text(json.dumps([term]))
+    with pytest.raises(UsageError, match=why) as refused:
+        AsIs(claim="1e-5:user:add_or_remove", mechanism=str(tmp_path / "terms.json"))
+    assert "\n" not in str(refused.value)

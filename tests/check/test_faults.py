@@ -49,7 +49,7 @@ def seen(fault: Fault) -> set[str]:
 
 
 def found(fault: Fault) -> tuple[Outcome, ...]:
-    stated = BY_USER if "K15" in fault.found_by else SMALL
+    stated = BY_USER if "user" in fault.name else SMALL
     return read(fault.training, stated=stated)
 
 

@@ -175,12 +175,12 @@ def own(stated: Claim = SMALL) -> Observed:
 
 def of_own(stated: Claim = SMALL) -> set[str]:
     run = own(stated)
-    return failed(of_groups(run, run))
+    return failed((*of_groups(run, run), groups.resumed(run)))
 
 
 def test_the_own_engine_resumes_as_if_it_had_never_stopped() -> None:
     run = own()
-    assert run.steps.resumed and failed(of_groups(run, run)) == set()
+    assert run.steps.resumed and failed((*of_groups(run, run), groups.resumed(run))) == set()
     trial = replace(run.trial, model=run.units.model(), resume_after=0)
     assert np.array_equal(run.sums, Observed(run.units, run.present, trial, Own().run(trial)).sums)
 

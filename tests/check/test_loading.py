@@ -125,7 +125,7 @@ def test_examining_reports_runs_and_changes_nothing() -> None:
     state = torch.get_rng_state()
     examine(Seeding(Training), SMALL, texts=False, report=names.append)
     assert torch.equal(torch.get_rng_state(), state)
-    due = ["quiet", "few", "again", "noise", "update", "tied", "infinite", "claim"]
+    due = ["quiet", "few", "again", "noise", "update", "tied", "infinite", "resumed", "claim"]
     assert (names, torch.get_num_threads()) == (due, threads)
 
 

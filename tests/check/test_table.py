@@ -56,8 +56,11 @@ def test_a_refuted_claim_is_said_and_fails() -> None:
     assert "no number would refute it" in table.claim(replace(TEST, needed=None))
 
 
-def test_what_was_not_read_is_no_failure() -> None:
-    assert replace(EXAMINED, outcomes=OUTCOMES[-1:]).passed
+def test_what_was_not_read_is_no_failure_and_is_named() -> None:
+    examined = replace(EXAMINED, outcomes=(OUTCOMES[0], OUTCOMES[-1], OUTCOMES[-1]))
+    assert examined.passed
+    due = "mine: every check that could be read passed; not read: K13 update"
+    assert table.verdict(examined) == due
 
 
 def test_every_check_has_a_code_and_a_meaning() -> None:

@@ -61,7 +61,11 @@ class Training:
                 sums.append(noisy)
                 move = self.trial.learning_rate * self.update(noisy, batch)
                 path.append(path[-1] - move.astype(np.float32))
-        return Steps(torch.tensor(np.array(sums)), weights=torch.tensor(np.array(path)))
+        return Steps(
+            torch.tensor(np.array(sums)),
+            weights=torch.tensor(np.array(path)),
+            resumed=self.trial.resume_after > 0,
+        )
 
     def grouped(self, each: Floats) -> Floats:
         """One row a unit: its records' mean."""
@@ -77,8 +81,13 @@ class Training:
         return np.where(np.isfinite(norms)[:, None], gradients, 0.0) * factors[:, None]
 
     def batches(self) -> Iterator[Rows]:
-        for _ in range(self.trial.steps):
+        for step in range(self.trial.steps):
+            if step and step == self.trial.resume_after:
+                self.resume()
             yield self.sample()
+
+    def resume(self) -> None:
+        """All that a checkpoint has to hold is held."""
 
     def sample(self, share: float = 1.0) -> Rows:
         q = self.trial.sampling_probability * share
@@ -359,6 +368,49 @@ class WeightDecay(Training):
         return np.asarray(moved - 1e-3 * self.decay)
 
 
+class UsersByTheirRecords(Training):
+    """A user is in a batch where any of the user's records is."""
+
+    def sample(self, share: float = 1.0) -> Rows:
+        coins = self.random.random(self.trial.records.shape[:2])
+        return np.flatnonzero((coins < self.trial.sampling_probability).any(axis=1))
+
+
+class SameCoins(Training):
+    """The sampler has a seed of its own, which no run changes."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial)
+        self.coins = np.random.default_rng(0)
+
+    def sample(self, share: float = 1.0) -> Rows:
+        coins = self.coins.random(len(self.units))
+        return np.flatnonzero(coins < self.trial.sampling_probability)
+
+
+class CoinsAgainOnResume(SameCoins):
+    """The sampler is not in the checkpoint."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial)
+        self.resume()
+
+    def resume(self) -> None:
+        self.coins = np.random.default_rng([self.trial.seed, 1])
+
+
+class NoiseAgainOnResume(Training):
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial)
+        self.resume()
+
+    def resume(self) -> None:
+        self.draws = np.random.default_rng([self.trial.seed, 1])
+
+    def noise(self, step: int, batch: Rows) -> Floats:
+        return self.deviation * self.draws.standard_normal(sum(self.sizes))
+
+
 @dataclass(frozen=True)
 class Fault:
     """number: in docs/examine-an-engine.md. found_by: codes of the checks that must fail."""
@@ -406,4 +458,8 @@ MORE = (  # not in the table: what the remaining checks are there for
     Fault("+", "earlier data kept", EarlierDataKept, ("K3",)),
     Fault("+", "another update", RawUpdate, ("K13",)),
     Fault("+", "weight decay", WeightDecay, ("K13",)),
+    Fault("+", "users sampled by their records", UsersByTheirRecords, ("K4",)),
+    Fault("+", "the same coins in every run", SameCoins, ("K22",)),
+    Fault("+", "coins drawn again on resume", CoinsAgainOnResume, ("K21",)),
+    Fault("+", "noise drawn again on resume", NoiseAgainOnResume, ("K21",)),
 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from audit.accounting.banded import times
-from audit.check.engine import Steps, Trial
+from audit.check.engine import Trial
 from audit.check.units import Floats
 from tests.check.toy import ClippedByRecord, Fault, Rows, Training
 
@@ -22,9 +21,6 @@ class Banded(Training):
         self.groups = self.grouping(0)
         self.draws = self.stream()
         self.past: list[Floats] = []  # rows of C⁻¹Z, the latest first
-
-    def run(self) -> Steps:
-        return replace(super().run(), resumed=self.trial.resume_after > 0)
 
     def stream(self) -> np.random.Generator:
         return np.random.default_rng([self.trial.seed, 1])
@@ -50,9 +46,6 @@ class Banded(Training):
     def turn(self, step: int) -> np.ndarray:
         """Whose turn it is, (N,)."""
         return np.asarray(self.groups == step % self.trial.bands)
-
-    def resume(self) -> None:
-        """All that a checkpoint has to hold is held."""
 
     def noise(self, step: int, batch: Rows) -> Floats:
         row = self.deviation * self.draws.standard_normal(sum(self.sizes))

@@ -129,6 +129,18 @@ def test_clipped_members_stay_in_the_band_and_sum_to_one(seed: int, bound: float
     np.testing.assert_allclose(inside.numpy(), clipped.numpy(), atol=1e-9)
 
 
+def test_tokens_excluded_by_the_public_model_change_no_clip() -> None:
+    members, public = random_pmfs(0, 2, 6, 6, spread=4.0), random_pmfs(1, 2, 1, 6)
+    never = torch.full((2, 1, 1), -math.inf, dtype=torch.float64)
+    padded = clip(
+        torch.cat([members, never.expand(-1, 6, -1)], dim=-1),
+        torch.cat([public, never], dim=-1),
+        1.0,
+    )
+    assert bool((padded[..., -1] == -math.inf).all())
+    np.testing.assert_allclose(padded[..., :-1].numpy(), clip(members, public, 1.0).numpy())
+
+
 # speed must not change the answer
 
 

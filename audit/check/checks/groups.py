@@ -45,16 +45,25 @@ def count(runs: Sequence[Observed]) -> Outcome:
 
 
 def resumed(run: Observed) -> Outcome:
-    """Check that the noise of a training that was resumed is that of one that never stopped."""
+    """Check that noise and coins of a resumed training are those of one that never stopped.
+
+    Coins are read with one band; with several everybody is in every step of their group.
+    """
     if not run.steps.resumed:
-        why = "the adapter resumes no training, so groups and noise after a resume are unknown"
+        why = "the adapter resumes no training, so what it draws after a resume is unknown"
         return not_read(Check.RESUMED, run.units.name, why)
     if len(run.sums) < 2:
         return not_read(Check.RESUMED, run.units.name, "less than two steps were released")
     worst, by_pairs = white_noise.step_correlations(run.quiet.values)
-    scale = noise.scale(run, Check.RESUMED).p
-    assert scale is not None
-    return tested(Check.RESUMED, run.units.name, "correlation", worst, "0", (by_pairs, scale))
+    if run.trial.bands > 1:
+        other = noise.scale(run, Check.RESUMED).p
+        assert other is not None
+    else:
+        coins = np.asarray(run.batches - run.sampling_probability, dtype=np.float64)
+        at = run.trial.resume_after
+        alike, other = white_noise.likest(coins[:at], coins[at:])
+        worst = alike if other < by_pairs else worst
+    return tested(Check.RESUMED, run.units.name, "correlation", worst, "0", (by_pairs, other))
 
 
 def _steps(run: Observed) -> list[NDArray[np.int64]]:

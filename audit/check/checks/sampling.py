@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from audit.check.catalogue import Check
 from audit.check.observed import Observed
 from audit.check.outcome import Outcome, detectable, not_read, tested
+from audit.statistics import white_noise
 from audit.statistics.poisson_sampling import above_p, dispersion, lag_one_p, rate_p
 
 _UNREAD = "contributions are not 0 or 1, or not in one group, so batches cannot be read"
@@ -24,6 +27,17 @@ def rate(run: Observed, readable: bool) -> Outcome:
     share = float(batches.mean())
     found = detectable(math.sqrt((1.0 - q) / (q * batches.size)))
     return tested(Check.RATE, run.units.name, "share sampled", share, f"{q:.4g}", (p,), found)
+
+
+def over_runs(one: Observed, other: Observed) -> Outcome:
+    """Check that runs with different seeds sample by different coins."""
+    q = one.sampling_probability
+    if q == 1.0:
+        return not_read(Check.COINS, one.units.name, "every unit is in every batch")
+    steps, deviation = min(len(one.rounds), len(other.rounds)), math.sqrt(q * (1.0 - q))
+    coins = [np.asarray((run.rounds[:steps] > 0) - q, dtype=np.float64) for run in (one, other)]
+    value, p = white_noise.correlation(coins[0] / deviation, coins[1] / deviation)
+    return tested(Check.COINS, one.units.name, "correlation", value, "0", (p,))
 
 
 def poisson(run: Observed, readable: bool) -> Outcome:

@@ -56,7 +56,7 @@ class Watch(Part):
     def restore(self, state: State) -> None:
         self._looks, self._least = state["looks"], state["least"]
         kept = {n.removeprefix("best."): w for n, w in state.items() if n.startswith("best.")}
-        self._best = BestStep(kept, state["share"]) if self._looks else None
+        self._best = BestStep(kept, state["share"]) if state["share"] else None
 
     @property
     def best(self) -> BestStep | None:

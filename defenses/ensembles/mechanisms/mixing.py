@@ -7,6 +7,7 @@ without part i. Distributions are float64; divergences are in nats.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -106,7 +107,7 @@ def clip(log_p: torch.Tensor, base: torch.Tensor, bound: float) -> torch.Tensor:
     """
     log_p = log_p.clamp(min=_NEVER)  # brings zeros into the band, too
     floor, ceiling = base - bound, base + bound
-    gap = base - log_p
+    gap = (base - log_p).masked_fill(base == -math.inf, 0.0)  # excluded tokens stay so
     low, high = gap.amin(dim=-1) - bound, gap.amax(dim=-1) + bound
 
     def clipped(shift: torch.Tensor) -> torch.Tensor:

@@ -93,3 +93,18 @@ def test_held_out_text_is_read_until_enough() -> None:
 def test_held_out_text_is_in_the_digest() -> None:
     plain = Training("t", FEW, RECIPE, seed=1)
     assert plain.digest != replace(plain, heldout=HELDOUT).digest
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1.0])
+def test_a_resumed_watch_has_the_same_best_step(value: float) -> None:
+    model = torch.nn.Linear(1, 1)
+    first, resumed = (
+        Watch(model, [[[0, 1]]], lambda *_: torch.tensor(value), lambda _: None)  # type: ignore[arg-type]
+        for _ in range(2)
+    )
+    first.step(0.5)
+    resumed.restore(first.state())
+    assert (resumed.best is None) == (first.best is None)
+    if resumed.best is not None and first.best is not None:
+        assert resumed.best.share == first.best.share
+        assert same(resumed.best.weights, first.best.weights)
