@@ -296,7 +296,7 @@ def _carried_out(job: Planned) -> Results:
     return load(job.folder)
 
 
-def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
+def plant(corpus: str | Path, output: str | Path, manifest: str | Path, **given: Any) -> str:
     """Plant canaries as `audit plant` does, and return what was written.
 
     given: kind, pattern, turn, count, repetitions, template, design, base, seed, beacons, share,
@@ -304,7 +304,8 @@ def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """
     from audit.planting import plant_corpus
 
-    return plant_corpus.plant(corpus, output, manifest, given, _base, _base_with_tokens)
+    places = str(corpus), Path(output), Path(manifest)
+    return plant_corpus.plant(*places, given, _base, _base_with_tokens)
 
 
 def _base(source: str) -> Base:

@@ -53,6 +53,7 @@ from audit.results.folder import run_record
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SHARDED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
 _USUAL = ("exposure", "membership")
+_LONGEST = 1e6  # seconds; a system waits for a month at most, and not for inf
 _COLUMNS = ("input_ids", "labels", "attention_mask")
 
 
@@ -311,7 +312,7 @@ class AuditCallback(TrainerCallback):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=self.seconds,
+            timeout=min(self.seconds, _LONGEST),
             env={name: value for name, value in os.environ.items() if name not in _DISTRIBUTED},
         )
         if ran.returncode != 0:
@@ -382,4 +383,5 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _report(line: str) -> None:
-    print(printed(f"audit: {line}"), file=sys.stderr, flush=True)
+    with suppress(OSError, ValueError):  # nobody may read on, which ends no training
+        print(printed(f"audit: {line}"), file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import stat
@@ -27,6 +28,7 @@ from tests.refusals import refusals
 
 BASE = EMBEDDED_FOLDER / "public_model"
 Made = Any  # the fixture's
+RUN = subprocess.run  # which some tests replace
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning"),
     pytest.mark.filterwarnings("ignore:'pin_memory' argument:UserWarning"),
@@ -400,6 +402,21 @@ def test_failed_audits_are_reported_and_end_nothing(alone: Alone, model: Any) ->
         audits.on_train_end(None, at(1), None, model=model[0])
         assert alone.told[-1] == f"final: {said} (10 s)"
         assert not [*alone.output.rglob("*.safetensors")]
+
+
+def test_audit_without_a_limit_is_waited_for(alone: Alone, model: Any, monkeypatch: Any) -> None:
+    prints = [sys.executable, "-c", "print(7)"]
+    monkeypatch.setattr(callback.subprocess, "run", lambda words, **more: RUN(prints, **more))
+    audits = alone.callback(seconds=math.inf)
+    alone.begin(audits, *model)
+    audits.on_train_end(None, at(1), None, model=model[0])
+    assert alone.told[-1] == "final: 7 (0 s)"
+
+
+def test_nobody_who_reads_ends_no_training(monkeypatch: Any, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as gone:
+        monkeypatch.setattr(sys, "stderr", gone)
+    callback._report("step-1: begins")
 
 
 def test_other_processes_do_nothing(alone: Alone, model: Any) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from audit.confounding.sides import Sides, of_corpora, of_manifest
 from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.errors import UsageError
+from audit.core.errors import UsageError, did_you_mean
 from audit.core.secret import OWN
 from audit.corpora import loading, users
-from audit.corpora.reading import Reading
+from audit.corpora.reading import NAMES, Reading
 from audit.planting import manifest as manifests
 from audit.planting import own
 
@@ -28,6 +28,9 @@ def of_files(
     kind: of the manifest's people; None: real users where they have coins, else the first kind.
     Raises UsageError.
     """
+    if unknown := [name for name in reading if name not in NAMES]:
+        hint = did_you_mean(unknown[0], list(NAMES))
+        raise UsageError(f"check-data: unknown setting {unknown[0]!r}{hint}")
     if (outside is None) == (secrets is None):
         raise UsageError(
             "check-data compares IN with OUT, or FILE with --secrets MANIFEST; give one of the two"

@@ -15,7 +15,7 @@ from audit.confounding.profile import Texts
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.secret import OWN
-from audit.corpora.part import stem
+from audit.corpora.part import as_text, stem
 from audit.planting.coverage import canaries, copies_in
 from audit.planting.manifest import Manifest
 from audit.results.words import count
@@ -103,7 +103,9 @@ def _is_place(record: Record) -> bool:
     """Return whether nothing says whose a record is, so that its user is named by its line."""
     name, _, line = record.user.rpartition("-")
     place, _, number = record.where.rpartition(":")
-    named = name in ("line", stem(Path(place))) or f"/{place}".endswith(f"/{name}")
+    path = Path(place)
+    files = (as_text(path), as_text(path.with_name(stem(path))))  # of tables, and of plain text
+    named = name == "line" or any(f"/{file}".endswith(f"/{name}") for file in files)
     return named and line == number
 
 

@@ -11,7 +11,7 @@ from audit.core.corpus import Record
 from audit.core.errors import UsageError
 from audit.corpora import arrow_process, forms, mail, packed, tables
 from audit.corpora.folder import listed, partitions
-from audit.corpora.part import JSON, Part, naming, split_of_file, stem
+from audit.corpora.part import JSON, Part, as_text, naming, split_of_file, stem
 from audit.corpora.reading import USUAL, Reading
 
 _TEXT = (".txt", ".en")
@@ -67,10 +67,9 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
     for (path, kind), place in zip(found.files.items(), places, strict=True):
         split = split_of_file(place) if splits else ""
         if split or not splits:
-            plain = kind in _TEXT
-            owner = str(place.with_suffix("")) if plain and not splits else None
-            name = owner or (stem(path) if plain else str(place))
-            lines, file = _content(path, kind, partitions(place))
+            name = as_text(place.with_name(stem(place)) if kind in _TEXT else place)
+            owner = name if kind in _TEXT and not splits else None
+            lines, file = _content(path, kind, partitions(place), mail.owner_of(place))
             yield make(name, str(path), lines, file=file, split=split, owner=owner)
     held = sorted({naming(place) for place in places if split_of_file(place) == "heldout"})
     if splits and held:
@@ -84,11 +83,15 @@ def _note_mail(kinds: Iterable[str], reading: Reading, notes: dict[str, int]) ->
 
 
 def _content(
-    path: Path, kind: str, columns: Mapping[str, str | None] = MappingProxyType({})
+    path: Path,
+    kind: str,
+    columns: Mapping[str, str | None] = MappingProxyType({}),
+    owner: str = "",
 ) -> tuple[list[str], str]:
     """Read a file as lines of text or of JSON, with the name that shows which.
 
-    columns: of all rows of an Arrow file, where its folders name them.
+    columns: of all rows of an Arrow file, where its folders name them. owner: of a mailbox, where
+    folders name it.
     """
     place = str(path)
     if kind in tables.ARROW:
@@ -97,7 +100,7 @@ def _content(
         rows = tables.arrow(content, kind, place)
         return tables.lines({**columns, **row} for row in rows), tables.FILE
     if kind in mail.KINDS:
-        name = mail.mailbox_of(path) if kind == ".eml" else stem(path)
+        name = owner or (mail.mailbox_of(path) if kind == ".eml" else stem(path))
         return tables.lines(mail.rows(packed.content(path), kind, name)), tables.FILE
     text = packed.text(path)
     if kind in tables.DELIMITERS:
@@ -107,6 +110,5 @@ def _content(
     if array is not None:
         return tables.lines(array), tables.FILE
     # not splitlines(): form feeds and the like are part of JSON strings and lines of text
-    return text.split("\n"), path.with_suffix(
-        ""
-    ).name if path.suffix in packed.PACKED else path.name
+    name = path.with_suffix("").name if path.suffix in packed.PACKED else path.name
+    return text.split("\n"), name.lower()

@@ -46,7 +46,7 @@ def listed(folder: Path, kind_of: Callable[[Path], str]) -> Listed:
     files, foreign, beside = dict[Path, str](), list[str](), list[str]()
     for path in _walked(folder):
         name = str(path.relative_to(folder))
-        if _is_beside(path, folder):
+        if _is_beside(path, folder) or path.is_dir():
             beside.append(name)
         elif path.name in _SAVED:
             continue  # it describes the files that are read
@@ -66,15 +66,14 @@ def partitions(place: Path) -> dict[str, str | None]:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    """Walk all files below a folder in order, but for those of run folders.
+    """Walk all files below a folder in order; of run folders and links to folders the name alone.
 
-    Links to folders are not followed: they may lead outside, or round in a circle.
+    Such links are not followed: they may lead outside, or round in a circle.
     """
     for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            if not path.is_symlink() and not _is_run(path):
-                yield from _walked(path)
-        elif path.is_file():
+        if path.is_dir() and not path.is_symlink() and not _is_run(path):
+            yield from _walked(path)
+        else:
             yield path
 
 

@@ -10,6 +10,7 @@ from audit.core.corpus import SPLITS, Record
 from audit.core.errors import UsageError
 from audit.corpora import columns, conversations
 from audit.corpora.part import JSON, Part
+from audit.corpora.tables import unique
 
 EMPTY = "left out, with an empty text"
 
@@ -49,7 +50,9 @@ def first(part: Part) -> object:
 def entry(line: str, where: str) -> dict[str, Any]:
     """Parse a line as an object. Raises UsageError."""
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=unique)
+    except UsageError as error:
+        raise UsageError(f"{where}: an object {error}") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"{where}: broken JSON ({error.msg} at column {error.colno})") from None
     except (ValueError, RecursionError):  # a number too long or a nesting too deep for Python

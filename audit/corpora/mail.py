@@ -7,9 +7,7 @@ they are recognised by their headers.
 
 from __future__ import annotations
 
-import mailbox
 import re
-import tempfile
 from collections.abc import Iterator
 from email import policy
 from email.errors import MessageError
@@ -18,10 +16,12 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import getaddresses
 from html.parser import HTMLParser
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from audit.core.files import regular
+from audit.corpora.part import as_text, split_of
 
 KINDS = (".mbox", ".eml")
 NOTE = "the user of a mail is its sender; --user to, --user thread or --user mailbox is another"
@@ -29,6 +29,12 @@ _HEAD = 1 << 16  # bytes in which a header ends, or its lines are looked at as f
 _FIELD = re.compile(rb"([!-9;-~]+):|[ \t]|From ")  # a line of a header
 _OTHERS = {b"date", b"message-id", b"received", b"subject", b"to"}  # one stands beside From
 _PARTS = ("cur", "new")  # folders of a Maildir
+# the first line of a message in a mailbox: of a date, or before a header; a text may have others
+_BEGINNING = re.compile(
+    rb"^From (?:.*(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +\w{3} +\d.*\n|.*\n(?=[!-9;-~]+:))",
+    re.MULTILINE,
+)
+_BLANKS = re.compile(r"\s+")
 _ID = re.compile(r"<[^<>\s]+>")
 
 
@@ -71,7 +77,13 @@ def recognised(path: Path) -> str:
 def mailbox_of(path: Path) -> str:
     """Return the name of the mailbox that a message in a file of its own is in."""
     parent = path.parent
-    return parent.parent.name if parent.name in _PARTS else parent.name
+    return as_text(parent.parent.name if parent.name in _PARTS else parent.name)
+
+
+def owner_of(place: Path) -> str:
+    """Return whose a mailbox is, by the first folder of its place in a corpus; "" without one."""
+    folders = (name for name in place.parts[:-1] if name not in _PARTS and not split_of(name))
+    return as_text(next(folders, ""))
 
 
 def _decoded(header: Any) -> str:
@@ -86,9 +98,9 @@ def _decoded(header: Any) -> str:
 
 
 def _address(header: Any) -> str | None:
-    """Read the first address of a header."""
-    found = getaddresses([str(header or "")])
-    return next((address.strip() for _, address in found if address.strip()), None)
+    """Read the first address of a header; of "Lee, Ann <ann@example.com>" it is not "Lee"."""
+    found = [one for _, name in getaddresses([str(header or "")]) if (one := name.strip())]
+    return next((one for one in found if "@" in one), next(iter(found), None))
 
 
 def _thread(message: EmailMessage) -> str | None:
@@ -101,15 +113,9 @@ def _thread(message: EmailMessage) -> str | None:
 
 
 def _messages(content: bytes) -> Iterator[EmailMessage]:
-    with tempfile.NamedTemporaryFile() as file:  # the library reads mailboxes by name only
-        file.write(content)
-        file.flush()
-        box = mailbox.mbox(file.name, create=False)
-        try:
-            for key in box.iterkeys():
-                yield _parsed(box.get_bytes(key))
-        finally:
-            box.close()
+    begun = list(_BEGINNING.finditer(content))
+    for this, following in zip_longest(begun, begun[1:]):
+        yield _parsed(content[this.end() : following.start() if following else None])
 
 
 class _Mail(EmailMessage):
@@ -160,16 +166,19 @@ class _Plain(HTMLParser):
         parser = cls()
         parser.feed(html)
         parser.close()
-        return "".join(parser._parts)
+        lines = "".join(parser._parts).split("\n")
+        return "\n".join(filter(None, map(str.strip, lines)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._hidden += tag in self._UNSEEN
+        self._hidden = 0 if tag == "body" else self._hidden + (tag in self._UNSEEN)
         if tag in self._BLOCKS:
             self._parts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
         self._hidden = max(0, self._hidden - (tag in self._UNSEEN))
+        if tag in self._BLOCKS:
+            self._parts.append("\n")
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
-            self._parts.append(" ".join(data.split()) + (" " if data[-1:].isspace() else ""))
+            self._parts.append(_BLANKS.sub(" ", data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -49,7 +50,12 @@ def naming(place: Path) -> str:
 
 def stem(path: Path) -> str:
     """Return a file's name without the ending of its kind, packed or not."""
-    return (path.with_suffix("") if path.suffix in PACKED else path).stem
+    return as_text((path.with_suffix("") if path.suffix in PACKED else path).stem)
+
+
+def as_text(path: Path | str) -> str:
+    """Write a path as text that a file can hold; bytes that are not UTF-8 become as \\xff."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Reading:
         """Take what settings say of reading. Raises UsageError for a word that is not known."""
         given = {name: settings[name] for name in COLUMNS if name in settings}
         for name, words in (("records", RecordForm), ("user_form", UserForm)):
-            if name in settings:
+            if settings.get(name) is not None:
                 given[name] = _word(settings[name], words, f"--{name.replace('_', '-')}")
         return cls(**given)
 

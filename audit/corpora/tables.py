@@ -70,6 +70,16 @@ def _delimiter(text: str, usual: str) -> tuple[str, str]:
     return next((sign for sign in _OTHERS if sign in names and usual not in names), usual), text
 
 
+def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its names and values. Raises UsageError for a name that stands twice."""
+    named: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in named:
+            raise UsageError(f"has {name!r} twice; keep one of them")
+        named[name] = value
+    return named
+
+
 def array(text: str, place: str) -> list[dict[str, Any]] | None:
     """Read a JSON array of objects; None where the text does not begin as one.
 
@@ -78,7 +88,9 @@ def array(text: str, place: str) -> list[dict[str, Any]] | None:
     if not text.lstrip().startswith("["):
         return None
     try:
-        rows = json.loads(text)
+        rows = json.loads(text, object_pairs_hook=unique)
+    except UsageError as error:
+        raise UsageError(f"{place}: an object {error}") from None
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{place}:{error.lineno}: broken JSON ({error.msg} at column {error.colno})"

@@ -14,6 +14,7 @@ from audit.core.visible import visible
 from audit.plugins import registry
 
 RAY = "ray"
+MOST_THREADS = 1024  # of a process, and processes of a training: the system ends one with more
 LONGEST_NAME = 60  # characters
 _CLUSTER = re.compile(r"ray://(\[[0-9a-fA-F:]+\]|[^\s/:\[\]]+):\d{1,5}")
 
@@ -76,8 +77,10 @@ def check_gpus(processes: int, device: str) -> None:
 
 def _several(number: int) -> int:
     """Check --processes. Raises UsageError."""
-    if number < 1:
-        raise UsageError(f"--processes is {number}; it must be at least 1")
+    if not 1 <= number <= MOST_THREADS:
+        raise UsageError(
+            f"--processes is {number}; it must be at least 1 and at most {MOST_THREADS:,}"
+        )
     return number
 
 

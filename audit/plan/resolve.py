@@ -31,6 +31,7 @@ from audit.models import loading
 from audit.models.sizes import threads_of
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
+from audit.plan.execution import MOST_THREADS
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import LOTS, MOST_LOOKS, Chosen, Earlier, Plan
 from audit.plan.source import PlantedHere
@@ -117,6 +118,8 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
         check_size(name, settings.get(name))
+    if settings.get("threads", 1) > MOST_THREADS:
+        raise UsageError(f"threads is {settings['threads']}; it must be at most {MOST_THREADS:,}")
     training = _table(Recipe, settings.get("training", {}), default_recipe(model, corpus))
     if training.max_length > model.longest:
         raise UsageError(

@@ -15,7 +15,7 @@ from audit.core.wording import by_kind
 from audit.core.writing import remove_folder
 from audit.corpora import loading as corpora
 from audit.corpora import writing
-from audit.corpora.reading import Reading
+from audit.corpora.reading import NAMES, Reading
 from audit.planting import designs, gradients, new_tokens, own
 from audit.planting import manifest as manifests
 from audit.planting.budget import SHARE, budget_of, notes, within
@@ -46,6 +46,7 @@ def plant(
         coin_users, and how the corpus is read. opened: loads a base by its name. extended: writes
         a base with new tokens into a folder, and returns it with the SHA-256 of the one without.
     """
+    given = _checked(given)
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
@@ -55,7 +56,7 @@ def plant(
         own.check_place(manifest, output, Path(source))
     asked = _canaries(given)
     corpus = _held_out(corpora.read(source, EMBEDDED_FOLDER, Reading.of(given)), output)
-    budget = budget_of(corpus, asked, _share(given))
+    budget = budget_of(corpus, asked, given.get("share", SHARE))
     with_beacons = _wants_beacons(given)
     lit = [k for k in asked.kinds if k != "record" or _design(given) == RANDOM]
     of_records = "record" if "coin_users" in given else ""  # they show what is seen of real users
@@ -104,6 +105,31 @@ def _came_late(error: BaseException, output: Path) -> bool:
     return isinstance(error, KeyboardInterrupt) and output.exists()
 
 
+_SEVERAL = ("kind", "template")
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(
+        (*_SEVERAL, "pattern", "turn", "repetitions", "beacons", "design", "base"), str
+    ),
+    **dict.fromkeys(("count", "seed"), int),
+    **dict.fromkeys(("share", "coin_users"), float),
+    **dict.fromkeys(NAMES, str),
+}
+
+
+def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what is given as its type; None is absent. Raises UsageError."""
+    checked: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in _TYPES:
+            raise UsageError(f"plant: unknown setting {name!r}{did_you_mean(name, list(_TYPES))}")
+        if name in _SEVERAL and value is not None:
+            checked[name] = (value,) if isinstance(value, str) else tuple(value)
+        elif value is not None:
+            whole = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+            checked[name] = from_text(whole, _TYPES[name], f"--{name.replace('_', '-')}")
+    return checked
+
+
 BEACONS = "none"  # until it is measured, over 5 seeds, that they leave the AUC of coins as it is
 _FIELDS = {"kind": "kinds"}  # of Canaries, by the option that gives them
 
@@ -119,13 +145,6 @@ def _held_out(corpus: Corpus, output: Path) -> Corpus:
     return replace(corpus, records=corpora.split(corpus.name, corpus.records))
 
 
-def _share(given: Mapping[str, Any]) -> float:
-    try:
-        return float(given.get("share", SHARE))
-    except (TypeError, ValueError):
-        raise UsageError(f"--share {given['share']}: is not a number; try {SHARE}") from None
-
-
 def _wants_beacons(given: Mapping[str, Any]) -> bool:
     wanted = given.get("beacons", BEACONS)
     if wanted not in ("auto", "none"):
@@ -136,9 +155,9 @@ def _wants_beacons(given: Mapping[str, Any]) -> bool:
 def _canaries(given: Mapping[str, Any]) -> Canaries:
     options = {name: given[name] for name in ("pattern", "turn", "count") if name in given}
     if "kind" in given:
-        options["kinds"] = tuple(given["kind"])
+        options["kinds"] = given["kind"]
     if "repetitions" in given:
-        words = str(given["repetitions"]).replace(",", "+")
+        words = given["repetitions"].replace(",", "+")
         options["repetitions"] = from_text(words, tuple[int, ...], "--repetitions")
     options["templates"] = {
         kind: template_of(template, f"--template {kind}")
@@ -152,7 +171,8 @@ def _design(given: Mapping[str, Any]) -> str:
 
     New tokens show more of what DP-SGD leaks than any text (docs/methods/record-designs.md).
     """
-    return str(given.get("design", NEW_TOKEN if "base" in given else RANDOM))
+    design: str = given.get("design", NEW_TOKEN if "base" in given else RANDOM)
+    return design
 
 
 def _designed(

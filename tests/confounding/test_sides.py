@@ -45,6 +45,8 @@ def test_records_without_user_are_users_of_their_own_on_each_side(tmp_path: Path
     """Named by the same lines in both files, with another line of a user between them."""
     rows = [*texts("a"), {"text": "b", "user": "me"}]
     both = [written(tmp_path / f"{side}.jsonl", rows) for side in ("in", "out")]
+    with pytest.raises(UsageError, match="unknown setting 'usr'; did you mean 'user'"):
+        api.check_data(*both, usr="me")
     with pytest.raises(UsageError, match=r"user 'me' has texts in .*in.jsonl, too, as have 1 "):
         api.check_data(*both)
     written(both[1], texts("a"))
@@ -54,6 +56,10 @@ def test_records_without_user_are_users_of_their_own_on_each_side(tmp_path: Path
         file.parent.mkdir()
         file.write_text("\n\n".join(str(row["text"]) for row in texts("a")))
     assert not api.check_data(*plain).failed
+    for file in plain:  # in a folder of splits, where a file is named by its place
+        (file.parent / "train" / "x").mkdir(parents=True)
+        file.rename(file.parent / "train" / "x" / "same.txt")
+    assert not api.check_data(*(file.parent for file in plain)).failed
 
 
 @pytest.mark.parametrize("form", ["{}", "-{}", "n-{}", "user-{}"])

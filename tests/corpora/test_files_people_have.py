@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import mailbox
+import os
 import resource
 import sys
 import time
@@ -91,6 +92,21 @@ FILES: dict[str, Callable[[], bytes]] = {
         "parquet", [{**row, "text": row["text"].encode()} for row in ROWS]
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["T.JSONL", "T.Json", "T.NDJSON.gz"])
+def test_ending_in_capitals_is_the_same_kind(tmp_path: Path, name: str) -> None:
+    """Its lines would else be texts with braces, each of a user of its own."""
+    (tmp_path / name).write_bytes(gzip.compress(LINES) if name.endswith("gz") else LINES)
+    assert pairs(tmp_path / name) == WANTED
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
+def test_name_that_stands_twice_is_refused(tmp_path: Path, name: str) -> None:
+    row = '{"text": "Here.", "user": "ann", "user": "bo"}'
+    (tmp_path / name).write_text(row if name == "t.jsonl" else f"[{row}]")
+    with pytest.raises(UsageError, match="has 'user' twice; keep one of them"):
+        pairs(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -312,6 +328,22 @@ def test_record_of_plain_text_is_as_said(
     assert [text for _, text in pairs(tmp_path / "t.txt", records=form)] == texts
 
 
+def test_files_of_one_name_in_splits_are_different_users(tmp_path: Path) -> None:
+    for place in ("train/x/0.txt", "train/y/0.txt", "test/0.txt"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(place)
+    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
+    assert len(corpus.users("private")) == 2 and len(corpus.users()) == 3
+
+
+def test_name_of_a_file_that_is_not_utf8_can_be_written(tmp_path: Path) -> None:
+    """A user's id goes into every file that is written of a corpus."""
+    for name in (b"ann\xff.txt", b"bo.txt"):
+        (tmp_path / os.fsdecode(name)).write_text("Here.")
+    assert pairs(tmp_path) == [("ann\\xff", "Here."), ("bo", "Here.")]
+    assert pairs(tmp_path / os.fsdecode(b"ann\xff.txt")) == [("ann\\xff-1", "Here.")]
+
+
 # --- mail
 
 
@@ -398,7 +430,7 @@ def test_headers_are_read_as_mail_programs_show_them(tmp_path: Path) -> None:
     ("names", "mailbox"),
     [
         (["ann/cur/1.ann:2,S", "ann/cur/2.ann:2,", "ann/new/3.ann"], "ann"),  # Maildir
-        (["ann/inbox/1.", "ann/inbox/2.", "ann/inbox/3."], "inbox"),  # Enron's
+        (["ann/inbox/1.", "ann/inbox/2.", "ann/sent/3."], "ann"),  # Enron's
     ],
 )
 def test_mail_without_an_ending_is_recognised(
@@ -423,6 +455,31 @@ def test_mailbox_without_an_ending_is_recognised(tmp_path: Path) -> None:
     (tmp_path / "Inbox.msf").write_text('// <!-- <mdb:mork:z v="1.4"/> -->')
     alone, folder = pairs(tmp_path / "Inbox"), pairs(tmp_path)
     assert alone == folder == [(user, text.replace("From", ">From")) for user, text in MAILED]
+
+
+def test_line_that_begins_with_from_ends_no_mail(tmp_path: Path) -> None:
+    """Not every program writes > before it."""
+    head = "From {0} Mon Jan  1 00:00:00 2026\nFrom: {0}\n\n"
+    text = "Hello,\n\nFrom Monday on I am away.\n\nFrom here: all well."
+    box = f"{head.format('a@x.example')}{text}\n\n{head.format('b@x.example')}Second.\n"
+    (tmp_path / "in.mbox").write_text(box + "\nFrom nobody\nFrom: c@x.example\n\nThird.\n")
+    due = [("a@x.example", text), ("b@x.example", "Second."), ("c@x.example", "Third.")]
+    assert pairs(tmp_path / "in.mbox") == due
+
+
+def test_comma_in_a_bare_name_is_not_the_address(tmp_path: Path) -> None:
+    """All people of one last name would be one user."""
+    (tmp_path / "m.eml").write_text("From: Lee, Ann <ann@x.example>\nTo: Roe\n\nHello.\n")
+    assert pairs(tmp_path / "m.eml") == [("ann@x.example", "Hello.")]
+    assert pairs(tmp_path / "m.eml", user="to") == [("Roe", "Hello.")]
+
+
+def test_html_keeps_blanks_and_open_heads_hide_no_body(tmp_path: Path) -> None:
+    head = "From: a@x.example\nContent-Type: text/html\n\n<html><head><title>No<body>"
+    (tmp_path / "m.eml").write_text(
+        f"{head}<p>Call\n<b>now</b> please</p><i>you</i> <b>and</b> he<br>"
+    )
+    assert pairs(tmp_path / "m.eml") == [("a@x.example", "Call now please\nyou and he")]
 
 
 @pytest.mark.calibration
@@ -466,7 +523,7 @@ def test_folder_skips_what_only_lies_there(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
     corpus = read(str(tmp_path), EMBEDDED_FOLDER)
     assert [record.text for record in corpus.records] == ["kept"]
-    assert any("8 files" in note for note in corpus.notes)
+    assert any("9 files" in note for note in corpus.notes)
     assert any("photo.png" in note for note in corpus.notes)
 
 
@@ -478,6 +535,11 @@ def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     (corpus / "round").symlink_to(corpus)
     (corpus / "out").symlink_to(outside)
     assert [text for _, text in pairs(corpus)] == ["corpus"]
+    notes = read(str(corpus), EMBEDDED_FOLDER).notes
+    assert "left out, beside the corpus: 2 files (out, round)" in notes
+    (corpus / "b.jsonl").symlink_to("nowhere")
+    with pytest.raises(UsageError, match=r"b\.jsonl: cannot be read"):
+        pairs(corpus)
 
 
 @pytest.mark.parametrize(

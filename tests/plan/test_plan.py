@@ -296,7 +296,7 @@ def test_what_cannot_be_run_is_refused():
             ({"attack": ("extraction", "extraction")}, "extraction is named twice"),
             ({"of": corpus(1)}, "at least 2"),
             *(({"delta": delta}, "delta") for delta in (1.0, -1e-9, math.nan)),
-            ({"threads": 0}, "threads"),
+            *(({"threads": number}, "threads") for number in (0, 1025)),
             ({"utility_tokens": 0}, "utility_tokens"),
             ({"policy": "digit"}, "'digits'"),
             ({"device": "gpu"}, "device"),

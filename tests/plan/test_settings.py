@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from audit.core.errors import UsageError
-from audit.plan.execution import check_gpus
+from audit.plan.execution import check_gpus, execution
 from audit.plan.settings import KNOWN, gather
 from tests.refusals import refusals
 
@@ -171,6 +171,12 @@ def test_every_flag_of_run_is_a_setting():
     aside |= {"trust_config", "trust_stages"}
     flags = {option.name for option in run.params}
     assert flags - aside <= set(KNOWN)
+
+
+@pytest.mark.parametrize("number", [0, 1025, 10**20])
+def test_processes_that_no_machine_starts_are_refused(number: int) -> None:
+    with pytest.raises(UsageError, match="at least 1 and at most 1,024"):
+        execution({"processes": number})
 
 
 @pytest.mark.parametrize(("processes", "device", "gpus"), [(2, "cuda", 1), (9, "cuda", 8)])

@@ -186,7 +186,7 @@ def test_impossible_budgets_are_refused(plant: Callable[..., str], tmp_path: Pat
         [
             ({"share": 0}, "--share 0: is a share of all tokens"),
             ({"share": 1.5}, "--share 1.5: is a share"),
-            ({"share": "much"}, "--share much: is not a number"),
+            ({"share": "much"}, "--share is 'much'; expected a number"),
             ({"beacons": "some"}, "--beacons some: is auto or none"),
         ],
     )

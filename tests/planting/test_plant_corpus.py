@@ -181,6 +181,27 @@ def plant(tmp_path: Path) -> Callable[..., str]:
     return run
 
 
+def test_settings_from_python_are_those_of_the_command_line(
+    tmp_path: Path, plant: Callable[..., str]
+) -> None:
+    """What is absent, of another type or misspelt made manifests that nothing reads."""
+    given = {"seed": None, "count": "4", "kind": "code", "repetitions": (1, 4), "records": None}
+    plant("t.jsonl", **given)
+    written = manifests.read(tmp_path / "m.json")
+    assert len(written.coins.present) == 4 and {s.copies for s in written.secrets} == {1, 4}
+    assert {s.kind for s in written.secrets} == {"code"}
+    refusals(
+        lambda changes: plant("u.jsonl", "u.json", **changes),
+        [
+            ({"seed": 1.5}, "--seed is '1.5'; expected a whole number"),
+            ({"coin_users": "most"}, "--coin-users is 'most'; expected a number"),
+            ({"cuont": 4}, "plant: unknown setting 'cuont'; did you mean 'count'?"),
+        ],
+    )
+    words = [str(tmp_path / name) for name in ("own.jsonl", "v.jsonl", "v.json")]
+    assert f"{words[1]}: 20 records" in api.plant(*words, count=4)
+
+
 @pytest.mark.parametrize("output", ["t.jsonl", "t.txt", "t"])
 def test_a_kill_leaves_the_manifest_alone(
     tmp_path: Path, plant: Callable[..., str], monkeypatch: pytest.MonkeyPatch, output: str
