@@ -21,7 +21,6 @@ METHODS = {
 OF_OS = {"open", "mkdir", "makedirs", "replace", "rename", "link", "symlink", "remove", "unlink"}
 NAMES_OF_FILES = ("NamedTemporaryFile", "TemporaryDirectory", "mkdtemp", "mkstemp")
 ALLOWED = {  # by file: what it may do beside, and why
-    "audit/corpora/mail.py": {"NamedTemporaryFile"},  # of the system, under a name nobody knows
     "audit/callback.py": {"save_pretrained"},  # into a folder that was just made
     "audit/contract/defenses.py": {"TemporaryDirectory"},  # of the system
     "audit/models/external_model.py": {"save_pretrained"},  # as above

@@ -63,7 +63,7 @@ NONE = rejected({}, {}, Family(1, 1), frozenset())
 def over(found: Sequence[FindingResult], seeds: int | None = None) -> FindingResult:
     """Joins one measure of seeds (as many as have it) of which nothing else is known."""
     claim = no_guarantee("nothing is promised")
-    return joined(found, Agreement(seeds or len(found), claim, 1.0, frozenset(), {}, NONE))
+    return joined(found, Agreement(seeds or len(found), claim, 1.0, 1.0, frozenset(), {}, NONE))
 
 
 # ------------------------------------------------------------------- the grid
