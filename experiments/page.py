@@ -26,11 +26,11 @@ _TITLES = {
 }
 _WHERE = {"cpu": "two cores", "cuda": "a GPU"}
 _OPENING = """# What the papers claim, and what we measured
-Each number leads to the claim, its statements and our figures. What `small` and `medium` are, and
-what a verdict means, stands [below](#how-each-is-judged).
+Each number leads to the claim, its statements and our figures. What `small`, `medium` and `real`
+are, and what a verdict means, stands [below](#how-each-is-judged).
 
-| | claim, in short | small | medium |
-|---|---|---|---|"""
+| | claim, in short | small | medium | real |
+|---|---|---|---|---|"""
 _HEAD = """
 ## How each is judged
 Each row is one command in a checkout, once `python3 -m venv .venv && .venv/bin/pip install -q -c
@@ -42,7 +42,7 @@ is neither, and counts as no confirmation.
 
 - **What an interval covers**: the chance in training and sampling. All seeds are measured on the
   same held-out text: up to 16,384 tokens of a model, the first 1,024 tokens of a service, which at
-  `medium` are six texts.
+  `medium` are six texts, and seven at `real`.
 - **Seeds**: where their values differ, they give a t-interval. It covers 95 % of normal values, and
   some 90 % of skewed ones, as where one session of several stops. Equal values, and those of which
   only one end is known, are judged by the interval of the median, which takes six seeds. Values
@@ -155,7 +155,7 @@ def _lines() -> Iterator[str]:
     yield _OPENING
     for title, of_paper in papers.items():
         if of_paper:
-            yield f"| | **{title}** | | |"
+            yield f"| | **{title}** | | | |"
             yield from (_row(one, have[one.id]) for one in of_paper)
     yield _HEAD.replace("STATEMENTS", str(judged))
     for title, of_paper in papers.items():
@@ -173,7 +173,7 @@ def _row(claim: Claim, have: Mapping[str, Mapping[str, Any]]) -> str:
         have[scale]["verdict"] if scale in have
         else "out of reach" if scale in claim.unreachable
         else "not run"
-        for scale in ("small", "medium")
+        for scale in ("small", "medium", "real")
     ]  # fmt: skip
     return f"| {_link(claim.id)} | {claim.title} | {' | '.join(cells)} |"
 
