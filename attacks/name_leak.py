@@ -10,7 +10,7 @@ be read, each name is also reconstructed from the text before it, against decoys
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -25,6 +25,7 @@ from audit.core.rules import at_least, between
 from audit.core.secret import Secret
 
 _AT_ONCE = 512  # queries a call: a session may store a whole distribution for each
+_FEW = 9  # decoys where a budget is too small for all names: more names tell more than more decoys
 _ATTEMPTS = 100  # most draws for each decoy, which a small space repeats
 
 
@@ -35,7 +36,8 @@ class NameLeak(Attack):
     generations: number of generated texts, fewer if the session's budget is too small; at least 1.
     length: tokens of each generated text; at least 1.
     prefix: tokens of a held-out text that form a prompt after the start token; at least 0.
-    decoys: names compared with each name, fewer if there are not enough; at least 1.
+    decoys: names compared with each name, fewer if there are not enough, and at most 9 if the
+        session's budget is too small for all names; at least 1.
     pipeline: name or folder of a trained spaCy pipeline to count names of other people, too;
         default none.
     """
@@ -43,7 +45,7 @@ class NameLeak(Attack):
     generations: Annotated[int, between(1, 1_000_000)] = 100
     length: Annotated[int, at_least(1)] = 32
     prefix: Annotated[int, at_least(0)] = 4
-    decoys: Annotated[int, at_least(1)] = 9
+    decoys: Annotated[int, at_least(1)] = 39
     pipeline: str | None = None
     kinds = ("name",)
     access = Access.GENERATE
@@ -196,7 +198,10 @@ def _reconstruct(
     predictor: Predictor, secrets: Sequence[Secret], contests: Sequence[_Contest]
 ) -> Successes:
     """Test whether each name is the most likely one, ties lost, within the budget."""
-    chosen = contests[: affordable([c.cost for c in contests], predictor.remaining)]
+    budget = predictor.remaining
+    if budget is not None and sum(c.cost for c in contests) > budget:
+        contests = [replace(c, tails=c.tails[: 1 + _FEW]) for c in contests]
+    chosen = contests[: affordable([c.cost for c in contests], budget)]
     won: dict[str, float] = {}
     for some in runs_of([contest.cost for contest in chosen], _AT_ONCE):
         won |= _play(predictor, chosen[some])

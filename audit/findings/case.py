@@ -150,6 +150,14 @@ class Case:
             owners.setdefault(value(secret), set()).add(secret.owner)
         return np.array([len(owners[value(s)]) == 1 for s in self.secrets], dtype=bool)
 
+    @cached_property
+    def drawn(self) -> np.ndarray:
+        """(s,), bool: the secrets that tests compare, one of each user and kind, planted or not.
+
+        Second coins stay as they fell, whatever the first would have been.
+        """
+        return np.array([self.coins.slot[s.owner] == s.slot for s in self.secrets], dtype=bool)
+
     def outcomes(self, won: np.ndarray) -> str:
         """Make `Measurement.outcomes` of planted secrets from won, shape (s,): 1, 0, or NaN (not
         measured). A value that two owners share counts once, for the first of them."""
@@ -198,12 +206,8 @@ class Case:
         return OfOwners(make(own), owners)
 
     def compared(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Select the scores to compare, and the places of their owners in `heads`.
-
-        Second coins stay as they fell: of each user and kind, one secret is compared.
-        """
-        drawn = np.array([self.coins.slot[s.owner] == s.slot for s in self.secrets], dtype=bool)
-        compared = np.flatnonzero(self.single & drawn)
+        """Select the scores to compare, and the places of their owners in `heads`."""
+        compared = np.flatnonzero(self.single & self.drawn)
         return self.places_of(self.secrets[i].owner for i in compared), scores[compared]
 
     def split(self, measured: int) -> tuple[int, int]:
@@ -234,14 +238,17 @@ class Case:
         """Derive the randomness of the statistics, such as of tie-breaking."""
         return stream(self.seed, "findings", *purpose)
 
-    def by_owner(self, scores: np.ndarray) -> dict[str, float]:
+    def by_owner(self, scores: np.ndarray, chosen: np.ndarray | None = None) -> dict[str, float]:
         """Compute one score per owner, the higher of both values'; owners not measured are absent.
 
         Independent of the coins: the attacker does not know which of the two values was planted.
+        chosen: (s,), bool, such as `drawn`, the secrets that count; all if None.
         """
         best: dict[str, float] = {}
         missing = set()
-        for secret, score in zip(self.secrets, scores, strict=True):
+        for place, (secret, score) in enumerate(zip(self.secrets, scores, strict=True)):
+            if chosen is not None and not chosen[place]:
+                continue
             if score != score:
                 missing.add(secret.owner)
             else:

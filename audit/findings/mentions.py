@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from audit.core.evidence import Mentions
@@ -9,7 +11,7 @@ from audit.findings import bounds, mechanism, reach
 from audit.findings.case import Case, value
 from audit.findings.guesses import guessed
 from audit.findings.hits import withheld_words
-from audit.findings.successes import summed
+from audit.findings.successes import least, summed
 from audit.results.measurement import Control, Measurement, Power
 from audit.statistics.tossed import Tossed
 
@@ -21,7 +23,7 @@ def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
 
 def _r_name(mentions: Mentions, case: Case) -> Measurement:
     n, withheld = len(mentions.named), sum(mentions.withheld)
-    often = _often(mentions, case)
+    often, drawn = _often(mentions, case), _drawn(mentions, case)
     k = k_twins = 0
     for indices in mentions.named:
         values = {value(case.secrets[i]) for i in indices}
@@ -37,8 +39,8 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
         f"{k_twins} a twin{withheld_words(withheld)}.",
         k=k,
         control=Control.of(case.rate(k_twins, n), k_twins),
-        p_value=summed(often, case).p_value(case.heads) if often else None,
-        least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
+        p_value=summed(drawn, case).p_value(case.heads) if drawn else None,
+        least_p=least(drawn, case),
         sides=2,
         test=f"{case.attack} mentions",
         epsilon_lower=bounds.presence(often, case),
@@ -47,7 +49,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
             smallest_rate=case.smallest_rate(n, withheld),
             largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests),
             n=n,
-            **reach.of_mentions(n, often, case),
+            **reach.of_mentions(n, drawn, case),
         ),
         cut=case.cut and not mentions.whole,
     )
@@ -56,7 +58,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
 def tests(mentions: Mentions, case: Case) -> dict[str, Tossed]:
     """Make its tests, for any toss of the coins."""
     test, often = f"{case.attack} mentions", _often(mentions, case)
-    return {test: summed(often, case), **guessed(test, often, case)}
+    return {test: summed(_drawn(mentions, case), case), **guessed(test, often, case)}
 
 
 def _often(mentions: Mentions, case: Case) -> dict[str, float]:
@@ -66,6 +68,16 @@ def _often(mentions: Mentions, case: Case) -> dict[str, float]:
         for owner in {case.secrets[i].owner for i in indices}:
             often[owner] += 1
     return often
+
+
+def _drawn(mentions: Mentions, case: Case) -> dict[str, float]:
+    """Count how many generations name each owner by the name that the second coin chose."""
+    drawn = {(s.owner, value(s)) for s, one in zip(case.secrets, case.drawn, strict=True) if one}
+    chosen = [
+        tuple(i for i in indices if (case.secrets[i].owner, value(case.secrets[i])) in drawn)
+        for indices in mentions.named
+    ]
+    return _often(replace(mentions, named=tuple(chosen)), case)
 
 
 def _other_names(mentions: Mentions, case: Case) -> list[Measurement]:

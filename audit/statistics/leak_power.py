@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from audit.statistics import binomial, coin_test, low_end, top_test
+from audit.statistics import binomial, low_end, top_test, tossed
 
 _SUMS = 1 << 20  # most different sums; no power is stated beyond
 
@@ -43,30 +43,34 @@ def of_list(tries: int, planted: int, needed: int | None, share: float) -> float
 
 
 def of_sums(others: ArrayLike, people: int, share: float, level: float) -> float:
-    """Compute the power of the two-sided test of fair coins on how often people appear.
+    """Compute the power of the two-sided test of how often people appear.
 
     Who leaks appears at least once, and otherwise people in appear as often as people out: where
     these appear, too, fewer of the leaks stand out. others: (people out,), whole numbers >= 0: how
     often each appears. people: how many are in.
     """
     usual = np.sort(np.asarray(others, dtype=np.int64))
-    usual = usual if len(usual) else np.zeros(1, dtype=np.int64)
+    if not people or not len(usual):
+        return 0.0
     law = np.bincount(usual, minlength=2) / len(usual)
     size = people * (len(law) - 1) + 1
-    if not people or size > _SUMS:
+    if size > _SUMS:
         return 0.0
     leaking = share * law[0]
     law[:2] += -leaking, leaking
     width = scipy.fft.next_fast_len(size)
     sums = scipy.fft.irfft(scipy.fft.rfft(law, width) ** people, width)[:size]
     inside = usual[np.linspace(0, len(usual) - 1, people).round().astype(int)]
+    coins = np.arange(people + len(usual)) < people
 
     def is_found(leaks: int) -> bool:
-        tails = coin_test.tails(np.concatenate([usual, inside, np.ones(leaks, dtype=np.int64)]))
-        return 2.0 * float(tails[max(int(inside.sum()) + leaks, int(usual.sum()))]) <= level
+        leaking = np.maximum(inside, np.arange(people) < leaks)
+        counts = np.concatenate([leaking, usual]).astype(float)
+        return tossed.of_counts(counts).p_value(coins) <= level
 
-    needed = bisect_left(range(people + 1), True, key=is_found)
-    found = sums[int(inside.sum()) + needed :].sum() if needed <= people else 0.0
+    silent = int((inside == 0).sum())  # only who is silent otherwise can stand out
+    needed = bisect_left(range(silent + 1), True, key=is_found)
+    found = sums[int(inside.sum()) + needed :].sum() if needed <= silent else 0.0
     return float(np.clip(found, 0.0, 1.0))
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from audit.statistics import coin_test, low_end
+from audit.statistics import low_end
 from audit.statistics.binomial import tail
 from audit.statistics.top_test import places, top_weights
 
 _NOISE = 1e-9  # of a sum of shares of a count
 _COUNTED = 64  # scores of which all choices of heads are counted
+_STEPS = 2e8  # additions by which the law of a sum is computed exactly
 
 Coins = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -256,29 +257,57 @@ class LowEnd(OfScores):
 
 
 @dataclass(frozen=True, eq=False)
-class Summed(Tossed):
-    """The two-sided test of a sum over heads, by the law of fair coins: `coin_test`.
+class Summed(OfSums):
+    """The two-sided test of a sum over heads, given their number: twice the smaller tail, exact.
 
-    weights: (users,), whole numbers >= 0.
+    Every choice of as many heads is equally likely. scores: (users,), whole numbers >= 0.
     """
 
-    weights: Floats
+    @cached_property
+    def _weights(self) -> Floats:
+        return self._own
 
     @cached_property
-    def _law(self) -> Floats:
-        return coin_test.tails(self.weights.astype(np.int64))
+    def _counted(self) -> Counts:
+        """The scores above 0, the only ones that a sum depends on."""
+        return self._own[self._own > 0].astype(np.int64)
 
-    def p_values(self, coins: Coins) -> Floats:
-        return self._of_totals(coins.astype(float) @ self.weights)
+    @cached_property
+    def _tails(self) -> tuple[Floats, Floats]:
+        """P[sum >= s] and P[sum <= s] of so many of the scores above 0: (scores + 1, sums + 1)."""
+        law = np.zeros((self._counted.size + 1, int(self._counted.sum()) + 1))
+        law[0, 0] = 1.0
+        heads = np.arange(len(law))[:, None]
+        for place, score in enumerate(self._counted.tolist(), 1):
+            chosen = np.minimum(1.0, heads / place)  # the probability that this score is a head's
+            before = law[:-1, :-score] * chosen[1:]
+            law *= 1.0 - chosen
+            law[1:, score:] += before
+        return law[:, ::-1].cumsum(axis=1)[:, ::-1], law.cumsum(axis=1)
 
-    def of_owners(self, coins: Coins, owners: Counts) -> Floats:
-        weights = np.bincount(owners, self.weights, coins.shape[1])
-        return self._of_totals(coins.astype(float) @ weights)
+    def _of_sums(self, heads: Counts, above: Floats) -> Floats:
+        every, some = self._own.size, self._counted.size
 
-    def _of_totals(self, totals: Floats) -> Floats:
-        heads = np.rint(totals).astype(np.int64)
-        most = np.maximum(heads, int(self.weights.sum()) - heads)
-        return np.minimum(1.0, np.maximum(1e-300, 2.0 * self._law[most]))
+        def p_values(members: Counts, sums: Counts) -> Floats:
+            ways = scipy.stats.hypergeom.pmf(np.arange(some + 1)[:, None], every, some, members)
+            high, low = ((ways * tail[:, sums]).sum(axis=0) for tail in self._tails)
+            return np.asarray(np.maximum(1e-300, 2.0 * np.minimum(high, low)))
+
+        return _each(p_values, heads, np.rint(above).astype(np.int64))
+
+
+def of_counts(counts: Floats) -> OfSums:
+    """Make the two-sided test of how often each user appears, a rank test where counts are many.
+
+    counts: (users,), whole numbers >= 0.
+    """
+    steps = np.count_nonzero(counts) ** 2 * counts.sum()
+    return Summed(counts) if steps <= _STEPS else Ranked(counts, sides=2)
+
+
+def least_of_counts(heads: int, users: int) -> float:
+    """Compute the smallest p-value of counts: twice the probability of one choice of heads."""
+    return min(1.0, 2.0 * float(_of_one_order(np.array(heads), users)))
 
 
 @dataclass(frozen=True, eq=False)

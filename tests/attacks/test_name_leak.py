@@ -311,7 +311,7 @@ def test_both_slots_of_one_name_are_read_once_and_two_names_twice():
     assert len(predictor.scored) == 10
     predictor = Fake()
     attack(predictor, [secret("A ao", "u", 0), secret("B bo", "u", 1)])
-    assert len(predictor.scored) == 20
+    assert len(predictor.scored) == 80
 
 
 def test_owners_are_scored_together():
@@ -388,6 +388,16 @@ def test_names_are_read_in_order_while_the_budget_lasts():
         predictor = Fake(remaining=32 + spare)  # one generation, and this is left
         _, won = attack(predictor, native("Ann Lee", "Bob Ray", "Cyd Poe"), names=PEOPLE)
         assert np.isfinite(won.won).tolist() == [True] * 2 * read + [False] * (6 - 2 * read)
+
+
+def test_a_budget_reads_all_names_before_many_decoys():
+    """Two names beside 39 others of four letters, or nine: 2 · 40 · 4 queries suffice."""
+    spare = 2 * 40 * 4
+    secrets = [secret("A ao", "u"), secret("B bo", "v")]
+    for less, chance in ((0, 1 / 40), (1, 1 / 10)):
+        predictor = Fake(remaining=32 + spare - less)  # one generation, and this is left
+        _, won = attack(predictor, secrets)
+        assert won.chance == chance and np.isfinite(won.won).all()
 
 
 def test_names_read_after_stop_are_not_measured():

@@ -98,14 +98,15 @@ def _filled(
         if isinstance(one, Hits):
             yield one  # of a hundred thousand values, none is hit
         elif isinstance(one, Mentions):
-            named = draws.integers(-n, n, size=len(one.named))
+            named = draws.integers(-49 * n, n, size=len(one.named))  # one text in fifty
             yield replace(one, named=tuple((int(i),) if i >= 0 else () for i in named))
         elif isinstance(one, Likelihoods):
             yield replace(one, log_probs=of_kind(-12 - np.abs(draws.normal(size=n) + common)))
         elif isinstance(one, Scores):
             yield replace(one, values=of_kind(common + draws.normal(size=n)))
         elif isinstance(one, Successes):
-            yield replace(one, won=of_kind((draws.random(n) < 0.1).astype(float)))
+            rate = 1 / 40 if one.metric == "targeted" else 0.001  # one name among forty
+            yield replace(one, won=of_kind((draws.random(n) < rate).astype(float)))
         elif isinstance(one, Ranks):
             ranks = of_kind(np.ceil(draws.random(n) * 1e6))
             fixed = of_kind(np.full(n, 1e6))

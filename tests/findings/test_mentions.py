@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from audit.core.evidence import Mentions
 from audit.core.guarantee import no_guarantee
 from audit.core.secret import Space
 from audit.findings import Case, measurements_of
+from audit.findings import tests_of as tosses_of
 from audit.results.measurement import Measurement
 from tests.findings.by_hand import answered
 from tests.findings.closeness import figures, six
@@ -56,48 +58,55 @@ EIGHT = half(8)
     ("generations", "present", "p"),
     [
         ([[0]] * 100, EIGHT, 1.0),  # one coin, and it falls on some side
-        ([[0], [2], [4], [6]], EIGHT, 2 / 16),
-        ([[0], [0], [2], [2], [4], [8]], EIGHT, 6 / 16),  # of 2 + 2 + 1 + 1: five twice, six once
+        ([[0], [2], [4], [6]], EIGHT, 2 / 70),
+        (
+            [[0], [0], [2], [2], [4], [8]],
+            EIGHT,
+            18 / 70,
+        ),  # of 2 + 2 + 1 + 1: five by 2 · 4, six by one
         ([[0], [8]], EIGHT, 1.0),
         ([[], []], EIGHT, 1.0),
         # a block list: ten who are not trained on are named, nobody of the ten who are
-        ([[2 * i] for i in range(10, 20)], half(20), 2 / 2**10),
+        ([[2 * i] for i in range(10, 20)], half(20), 2 / 184_756),
         # both names of an owner are one coin, and a text with both names the owner once
         *(([named], half(6), 1.0) for named in ([0], [0, 1], [1])),
-        *(([named, [2], [4]], half(6), 2 / 8) for named in ([0], [0, 1], [1])),
+        *(([named, [2], [4]], half(6), 2 / 20) for named in ([0], [0, 1])),
+        ([[1], [2], [4]], half(6), 8 / 20),  # a name that no coin would have planted
         ([[0, 1], [8]], half(6), 1.0),
     ],
 )
 def test_namings_are_as_likely_as_coins_falling_there(
     generations: Sequence[Sequence[int]], present: Sequence[bool], p: float
 ) -> None:
-    one = found(naming(*generations), people(present))
+    case = people(present)
+    one = found(naming(*generations), case)
     assert (one.p_value, one.sides) == (six(p), 2)
+    tossed = tosses_of([naming(*generations)], case)[one.test]  # what is tossed again
+    assert tossed.p_value(case.heads) == six(p)
 
 
 def test_p_value_is_that_of_enumerated_coins() -> None:
-    """u0 to u5 are trained on and named once, u6 is not and twice: six or more of eight namings
-    fall on one side in so many of the 128 outcomes of seven coins."""
+    """u0 to u5 are trained on and named once, u6 is not and twice, three are not and never."""
     given = naming(*[[2 * i] for i in range(6)], [12], [12])
-    weights = [1] * 6 + [2]
-    totals = [sum(w for i, w in enumerate(weights) if bits >> i & 1) for bits in range(128)]
-    one = found(given, people([True] * 6 + [False, False]))
-    assert one.p_value == six(sum(total >= 6 or total <= 2 for total in totals) / 128)
+    totals = [sum(chosen) for chosen in combinations([1] * 6 + [2, 0, 0, 0], 6)]
+    one = found(given, people([True] * 6 + [False] * 4))
+    as_high = sum(total >= 6 for total in totals)
+    assert one.p_value == six(2 * as_high / 210) and as_high < 70
 
 
 def test_own_names_are_one_name_in_both_slots() -> None:
     one = found(naming([0], [2], [4], [6], [10]), people([True] * 4 + [False] * 2, own=True))
     assert one.control is not None and (one.k, one.control.k) == (4, 1)
-    assert one.p_value == six(2 * 6 / 32)  # four or five of five on one side
+    assert one.p_value == six(2 * 5 / 15)  # four of five named people among four of six
 
 
 def test_only_the_planted_name_of_an_owner_counts() -> None:
     assert [found(naming(e), people(half(6))).k for e in ([0], [0, 1], [1])] == [1, 1, 0]
 
 
-def test_silence_counts_one_name_a_text_leaks_all() -> None:
-    one = found(naming([0, 2, 4, 6], [8, 10, 12, 14]), people([True] * 8))
-    assert (one.p_value, one.least_p) == (six(2 / 256), six(2 / 4))
+def test_one_text_may_name_everybody() -> None:
+    one = found(naming([0, 2, 4, 6]), people(EIGHT))
+    assert one.p_value == one.least_p == six(2 / 70)
 
 
 def test_names_of_others_are_described_and_never_tested() -> None:

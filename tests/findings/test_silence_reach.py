@@ -84,7 +84,7 @@ def test_other_measures_by_their_binomials() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usual", "power"), [((), 0.99), ((1,) * 6, 0.35), ((1,) * 18, 0.0), ((2, 1, 1), 0.44)]
+    ("usual", "power"), [((), 1.0), ((1,) * 6, 0.65), ((1,) * 18, 0.08), ((2, 1, 1), 0.72)]
 )
 def test_power_of_sums_falls_with_what_people_out_score(
     usual: tuple[int, ...], power: float
@@ -103,9 +103,9 @@ def test_power_of_sums_falls_with_what_people_out_score(
 
 
 def test_power_of_sums_without_people_or_scores() -> None:
-    """Heads needed by 2·2⁻ᵏ: 2·2⁻¹² = 4.9e-4 <= 7.6e-4 < 2·2⁻¹¹."""
-    twelve = float(scipy.stats.binom.sf(11, 49, 1 / 3))
-    assert leak_power.of_sums([0] * 71, 49, 1 / 3, 0.05 / 66) == pytest.approx(twelve)
-    assert leak_power.of_sums([], 49, 1 / 3, 0.05 / 66) == pytest.approx(twelve)
+    """Nine who are all among 49 of 120: 2·C(49, 9)/C(120, 9) <= 7.6e-4 < 2·C(49, 8)/C(120, 8)."""
+    nine = float(scipy.stats.binom.sf(8, 49, 1 / 3))
+    assert leak_power.of_sums([0] * 71, 49, 1 / 3, 0.05 / 66) == pytest.approx(nine)
+    assert leak_power.of_sums([], 49, 1 / 3, 0.05 / 66) == 0.0
     assert leak_power.of_sums([0] * 71, 0, 1 / 3, 0.05 / 66) == 0.0
     assert leak_power.of_sums([9], 1 << 20, 1 / 3, 0.05 / 66) == 0.0

@@ -11,6 +11,7 @@ import pytest
 
 from audit.core.evidence import Successes
 from audit.findings import Case, measurements_of
+from audit.findings import tests_of as tosses_of
 from audit.results.measurement import Measurement
 from tests.findings.closeness import figures, six
 from tests.findings.joined import NAN, case, half, pairs, records
@@ -47,23 +48,26 @@ def test_successes_are_counted_by_hand() -> None:
 @pytest.mark.parametrize(
     ("given", "present", "p"),
     [
-        # won on four who are trained on and one who is not, or the reverse: 2 P[Bin(5, ½) ≥ 4]
-        (won(1, 1, 1, 1, 0, 1, 0, 0), [True] * 5 + [False] * 3, 12 / 32),
-        (won(*[1] * 8), [True] * 8, 2 / 256),
+        # won on four who are trained on and one who is not: of C(8, 5) choices, 1 and 5 · 3
+        (won(1, 1, 1, 1, 0, 1, 0, 0), [True] * 5 + [False] * 3, 32 / 56),
+        (won(1, 1, 1, 1, 0, 0, 0, 0), half(8), 2 / 70),
+        (won(*[1] * 8), [True] * 8, 1.0),  # nobody to compare with
         (won(*[0] * 8), [True] * 8, 1.0),
-        (won(*[0] * 10, *[1] * 10), half(20), 2 / 2**10),  # a block list
-        # on u1 to u4, none of them trained on; u0, who is, was not reached: three would be tails
-        (won(NAN, 1, 1, 1, 1, 0), [True] + [False] * 5, 2 / 16),
-        (won(NAN, 1, 1, 1, 1, 0), [False, True] + [False] * 4, 10 / 16),
-        # either value of an owner: the attacker may not know which of the two was planted
-        (won(*[0] * 6, seconds=[1, 1, 1, 1, 1, 0]), [True] * 5 + [False], 2 / 32),
+        (won(*[0] * 10, *[1] * 10), half(20), 2 / 184_756),  # a block list
+        # on u1 to u4, and not on u5, the only one trained on; u0 was not reached
+        (won(NAN, 1, 1, 1, 1, 0), [True] + [False] * 4 + [True], 2 / 5),
+        (won(NAN, 1, 1, 1, 1, 0), [False, True] + [False] * 4, 1.0),
+        # by the values that the second coins chose, whatever the others do
+        (won(1, 1, 1, 1, 1, 0, seconds=[1, 0, NAN, 0, 1, 1]), [True] * 5 + [False], 2 / 6),
+        (won(*[0] * 6, seconds=[1, 1, 1, 1, 1, 0]), [True] * 5 + [False], 1.0),
     ],
 )
 def test_successes_are_as_likely_as_coins_falling_there(
     given: Successes, present: Sequence[bool], p: float
 ) -> None:
-    one = found(given, of(*present))
+    one, case = found(given, of(*present)), of(*present)
     assert (one.p_value, one.sides) == (six(p), 2)
+    assert tosses_of([given], case)[one.test].p_value(case.heads) == six(p)  # what is tossed again
 
 
 @pytest.mark.parametrize(("twins", "reaches"), [(0, True), (10, False)])
@@ -81,8 +85,8 @@ def test_unmeasured_secret_is_left_out_with_its_owner() -> None:
     one = found(given, of(*[True] * 4, *[False] * 5))
     assert (one.k, one.n) == (3, 3)  # u0, u2 and u3 by their first values
     assert one.control is not None and one.control.n == 4
-    assert one.p_value == six(2 / 4)  # u0 and u3 alone are owners it can speak of
-    assert one.epsilon_lower is not None and one.epsilon_lower.m == 6
+    assert one.p_value == six(2 / 35)  # the three, of seven owners
+    assert one.epsilon_lower is not None and one.epsilon_lower.m == 6  # guesses need both values
 
 
 def test_name_is_shared_whatever_stands_before_it() -> None:

@@ -21,7 +21,6 @@ from audit.statistics import (
     claim_guesses,
     clamped_laplace,
     clopper_pearson,
-    coin_test,
     discoverable,
     exposure,
     f_dp,
@@ -97,8 +96,6 @@ REFUSED: tuple[tuple[Callable[..., Any], str, tuple[tuple[Any, ...], ...]], ...]
             for settings in ((0.0, 1.0, 2.0), (1.0, 0.0, 2.0), (1.0, 1.0, 1.0), (1, 1, 2, -1.0))
         ),
     ),
-    (coin_test.p_value, "one coin", (([1], [1, 0], STREAM), ([[1]], [[1]], STREAM))),
-    (coin_test.p_value, "weights", tuple(([x], [1], STREAM) for x in (-1, 0.5, NAN))),
     (discoverable.expected_distinct, "probabilities", tuple(([x], 1) for x in (1.1, -0.1, NAN))),
     (discoverable.expected_distinct, "draws", (([0.1], -1),)),
     (discoverable.queries_needed, "probability", ((-0.1, 0.5), (1.1, 0.5), (NAN, 0.5))),
