@@ -289,9 +289,11 @@ class Summed(OfSums):
         every, some = self._own.size, self._counted.size
 
         def p_values(members: Counts, sums: Counts) -> Floats:
-            ways = scipy.stats.hypergeom.pmf(np.arange(some + 1)[:, None], every, some, members)
-            high, low = ((ways * tail[:, sums]).sum(axis=0) for tail in self._tails)
-            return np.asarray(np.maximum(1e-300, 2.0 * np.minimum(high, low)))
+            kinds, place = np.unique(members, return_inverse=True)  # slow where users are many
+            ways = scipy.stats.hypergeom.pmf(np.arange(some + 1)[:, None], every, some, kinds)
+            high, low = ((ways[:, place] * tail[:, sums]).sum(axis=0) for tail in self._tails)
+            least = np.maximum(1e-300, 2.0 * _of_one_order(members, every))
+            return np.asarray(np.maximum(least, 2.0 * np.minimum(high, low)))
 
         return _each(p_values, heads, np.rint(above).astype(np.int64))
 
@@ -302,7 +304,10 @@ def of_counts(counts: Floats) -> OfSums:
     counts: (users,), whole numbers >= 0.
     """
     steps = np.count_nonzero(counts) ** 2 * counts.sum()
-    return Summed(counts) if steps <= _STEPS else Ranked(counts, sides=2)
+    if steps <= _STEPS:
+        return Summed(counts)
+    few = counts.size <= _COUNTED
+    return Summed(2 * scipy.stats.rankdata(counts)) if few else Ranked(counts, sides=2)
 
 
 def least_of_counts(heads: int, users: int) -> float:
