@@ -25,7 +25,7 @@ from audit.core.rules import at_least, between
 from audit.core.secret import Secret
 
 _AT_ONCE = 512  # queries a call: a session may store a whole distribution for each
-_FEW = 9  # decoys where a budget is too small for all names: more names tell more than more decoys
+_FEW = 9  # decoys where queries are few: more names tell more than more decoys
 _ATTEMPTS = 100  # most draws for each decoy, which a small space repeats
 
 
@@ -36,8 +36,8 @@ class NameLeak(Attack):
     generations: number of generated texts, fewer if the session's budget is too small; at least 1.
     length: tokens of each generated text; at least 1.
     prefix: tokens of a held-out text that form a prompt after the start token; at least 0.
-    decoys: names compared with each name, fewer if there are not enough, and at most 9 if the
-        session's budget is too small for all names; at least 1.
+    decoys: names compared with each name, fewer if there are not enough, and at most 9 where
+        a session has a budget of queries; at least 1.
     pipeline: name or folder of a trained spaCy pipeline to count names of other people, too;
         default none.
     """
@@ -199,7 +199,7 @@ def _reconstruct(
 ) -> Successes:
     """Test whether each name is the most likely one, ties lost, within the budget."""
     budget = predictor.remaining
-    if budget is not None and sum(c.cost for c in contests) > budget:
+    if budget is not None:
         contests = [replace(c, tails=c.tails[: 1 + _FEW]) for c in contests]
     chosen = contests[: affordable([c.cost for c in contests], budget)]
     won: dict[str, float] = {}

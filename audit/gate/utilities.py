@@ -19,12 +19,15 @@ def checks(
     every: Sequence[ReleaseResult],
     confidence: float,
 ) -> list[Check]:
-    """Check the utility of each matching release. Fails if no release matches.
+    """Check the utility of each matching release. Fails if no release or no measure matches.
 
     A release is compared with every release of the run (`every`, references too) that has the
     limit's name `of` and the same seed; with the reference of that name alone, if there is one.
     """
-    checks = []
+    checks, measured = [], dict.fromkeys(name for one in every for name in one.utility)
+    if measured and limit.metric not in measured:
+        what = f"the run measures no {limit.metric}; it measures {', '.join(measured)}"
+        return [unmatched("utility", limit.defense, limit.metric, limit.line, what)]
     for label, release in matching(releases, limit.defense):
         named = [r for r in every if (r.defense, r.seed) == (limit.of, release.seed)]
         yardsticks = [r for r in named if r.reference] or named

@@ -98,7 +98,7 @@ def test_where_a_reference_has_the_name_it_alone_is_the_yardstick() -> None:
 def test_without_yardstick_or_measure_nothing_is_decided() -> None:
     assert state(UtilityLimit(max_ratio=1.0), public=False) == State.INCONCLUSIVE
     assert state(UtilityLimit(max_ratio=1.0, of="nobody")) == State.INCONCLUSIVE
-    assert state(UtilityLimit(metric="bleu", max_ratio=1.0)) == State.INCONCLUSIVE
+    assert state(UtilityLimit(metric="bleu", max_ratio=1.0)) == State.FAIL  # as if misspelt
     assert state(UtilityLimit(defense="sub", max_ratio=1.0)) == State.FAIL
 
 
