@@ -18,21 +18,36 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
     found none where it would have: a blind measure says nothing, and another may speak for it.
     What was removed before training was not measured, and what the removal missed is not covered.
     """
-    own = [f for f in findings if not f.stronger_than_release]
-    tests = [f for f in own if f.p_value is not None or leak_p(f) is not None]  # or guesses alone
-    tested = [*tests, *(f for f in own if f.leaked == Leaked.LEAK or is_open_exhibit(f))]
-    removed = any(f.removed for f in tested)
-    tested = [f for f in tested if f.leaked != Leaked.NOT_MEASURED]
+    own, tested = _own(findings), _tested(findings)
     if any(f.leaked == Leaked.LEAK for f in tested):
         return Leaked.LEAK
-    silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
-    rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
-    unsure = [f for f in rest if is_grey(f) or is_open_exhibit(f) or not is_blind(f)]
-    if silent and not unsure and not removed and aims(tested) == aims(silent):
+    silent = any(f.leaked == Leaked.NONE_FOUND for f in tested)
+    if silent and not against_silence(findings) and not any(f.removed for f in tested):
         return Leaked.NONE_FOUND
     known = (f for f in own if f.value is not None and f.charge_test is None)
     measured = any(not f.removed for f in known)
     return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
+
+
+def _own(findings: Sequence[FindingResult]) -> list[FindingResult]:
+    return [f for f in findings if not f.stronger_than_release]
+
+
+def _tested(findings: Sequence[FindingResult]) -> list[FindingResult]:
+    own = _own(findings)
+    tests = [f for f in own if f.p_value is not None or leak_p(f) is not None]  # or guesses alone
+    return [*tests, *(f for f in own if f.leaked == Leaked.LEAK or is_open_exhibit(f))]
+
+
+def against_silence(findings: Sequence[FindingResult]) -> list[FindingResult]:
+    """Select what no silent measure makes up for: doubtful findings first, then blind ones."""
+    tested = [f for f in _tested(findings) if f.leaked != Leaked.NOT_MEASURED]
+    spoken = aims([f for f in tested if f.leaked == Leaked.NONE_FOUND])
+    rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
+    blind = [is_blind(f) and not is_grey(f) and not is_open_exhibit(f) for f in rest]
+    doubtful = [f for f, unseen in zip(rest, blind, strict=True) if not unseen]
+    alone = [f for f, unseen in zip(rest, blind, strict=True) if unseen and aims([f]) - spoken]
+    return [*doubtful, *alone]
 
 
 def aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:

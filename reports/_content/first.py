@@ -17,7 +17,7 @@ from audit.gate.outcome import State
 from audit.gate.stored import Gated
 from audit.results import badge, quoting
 from audit.results.badge import Badge
-from audit.results.joined import aims
+from audit.results.joined import against_silence, aims
 from audit.results.schema import ReleaseResult, Results
 from reports._content import usefulness, wording
 from reports._content.closing import silent
@@ -180,7 +180,8 @@ def _earn(release: ReleaseResult) -> str:
     links = [] if silence is None else [silence.contact, silence.sight, silence.reach]
     missing = next((link.by for link in links if link.state == Shown.NOT_SHOWN), "")
     if not missing:
-        opened = [f for f in release.findings if quoting.is_open(f)]
+        opened = against_silence(release.findings)
+        opened = opened or [f for f in release.findings if quoting.is_open(f)]
         missing = opened[0].sentence if opened else "Add an attack that this release can answer."
     return wording.sentences(f"{missing[:1].upper()}{missing[1:]}", 240)
 

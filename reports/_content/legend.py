@@ -33,7 +33,13 @@ LINKS = {  # what each condition of "no leak found" means
     "Sight": "these measures see such text",
     "Reach": "leaks of the stated size are found in 4 of 5 runs",
 }
-ALL_SHOWN = f"“No leak found” is earned here: {', '.join(LINKS.values())}."
+_ALL = ", ".join(LINKS.values())
+EARNED = {  # where every condition is shown, by what a release is called
+    Leaked.NONE_FOUND: f"“No leak found” is earned here: {_ALL}.",
+    Leaked.INCONCLUSIVE: "“No leak found” is not earned here: "
+    "a measure is neither a leak nor silent.",
+    Leaked.LEAK: f"Measures that found no leak have earned that: {_ALL}.",
+}
 ENDED = "*"  # behind an interval
 ENDS = (
     f"{ENDED} Where answers can end a session, its interval is wider than that of a fixed number "

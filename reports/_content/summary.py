@@ -235,10 +235,14 @@ def conditions(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> lis
     missing = next((n for n, link in links.items() if link.state == Shown.NOT_SHOWN), "")
     some = missing != "Contact" and any(f.leaked == Leaked.NONE_FOUND for f in release.findings)
     partly = " by every measure" if some else ""
-    first = _condition(missing, links[missing], partly) if missing else legend.ALL_SHOWN
+    first = _condition(missing, links[missing], partly) if missing else _earned(release)
     if sum(not one.reference for one in releases) > MOST_SPELLED:
         return [first, *closes]
     return [first, *(_condition(n, link) for n, link in links.items() if n != missing), *closes]
+
+
+def _earned(release: ReleaseResult) -> str:
+    return legend.EARNED.get(release.leaked, legend.EARNED[Leaked.LEAK])
 
 
 def _condition(name: str, link: Link, partly: str = "") -> str:

@@ -17,7 +17,7 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings import LEVEL, bounds
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaks
-from audit.results.joined import leaked_overall
+from audit.results.joined import against_silence, leaked_overall
 from audit.results.measurement import Exhibit, Measurement
 from audit.results.schema import ClaimTest, Control, EpsilonLower, GuaranteeResult, Power
 from audit.results.words import at_least, at_most, percent
@@ -429,6 +429,8 @@ def test_grey_guesses_and_open_exhibits_are_no_silence() -> None:
     ):
         found = judge([quiet, other], claim, shows(SENSITIVE), Family(2, 2))
         assert leaked_overall(found) == word
+        open_ = [f.metric for f in against_silence(found)]  # of which page one states the remedy
+        assert open_ == ([other.metric] if word == "inconclusive" else [])
 
 
 def test_answer_carries_its_measurement() -> None:

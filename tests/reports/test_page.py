@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from audit.core.terms import Relation
+from audit.core.terms import Leaked, Relation
 from audit.findings.shows import beside_leak, not_shown
 from audit.plugins import registry
 from audit.results.schema import ClaimTest, Power, ReleaseResult, Results
 from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
-from reports._content.legend import ALL_SHOWN, ENDS
+from reports._content.legend import EARNED, ENDS
 from reports._content.summary import certainty
 from reports._content.terms import TERMS
 from reports._content.wording import ATTACKS, DEFENSES, spelled
@@ -154,7 +154,8 @@ def test_conditions_of_silence_stand_by_each_release() -> None:
 
     quiet = of(QUIET)
     ((first, *spelled_out),) = conditions(quiet)
-    assert first == ALL_SHOWN
+    earned = EARNED[Leaked.NONE_FOUND]
+    assert first == earned
     assert [line.split(" (")[0] for line in spelled_out] == ["Contact", "Sight", "Reach"]
     assert all("): shown." in line for line in spelled_out)
     blind = quiet.changed(silence=quiet.silence.changed(sight=not_shown("Why.")))
@@ -164,7 +165,9 @@ def test_conditions_of_silence_stand_by_each_release() -> None:
     open_ = blind.changed(findings=[make.finding(0.0, leaked="inconclusive")])
     assert conditions(open_)[0][0] == unseen.replace(" by every measure", "")
     many = [one.changed(seed=seed) for seed, one in enumerate([quiet, blind, quiet])]
-    assert conditions(*many) == [[ALL_SHOWN], [unseen], [ALL_SHOWN]]
+    assert conditions(*many) == [[earned], [unseen], [earned]]
+    doubtful = quiet.changed(leaked="inconclusive")
+    assert conditions(doubtful)[0][0] == EARNED[Leaked.INCONCLUSIVE]
     ((line,),) = conditions(of(LEAK))
     assert line.startswith("Contact (the text reached the model): shown.")
     assert len(conditions(quiet, quiet.changed(reference=True))) == 1
