@@ -44,10 +44,12 @@ def against_silence(findings: Sequence[FindingResult]) -> list[FindingResult]:
     tested = [f for f in _tested(findings) if f.leaked != Leaked.NOT_MEASURED]
     spoken = aims([f for f in tested if f.leaked == Leaked.NONE_FOUND])
     rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
-    blind = [is_blind(f) and not is_grey(f) and not is_open_exhibit(f) for f in rest]
-    doubtful = [f for f, unseen in zip(rest, blind, strict=True) if not unseen]
-    alone = [f for f, unseen in zip(rest, blind, strict=True) if unseen and aims([f]) - spoken]
-    return [*doubtful, *alone]
+    against = [f for f in rest if _is_doubtful(f) or aims([f]) - spoken]
+    return sorted(against, key=_is_doubtful, reverse=True)
+
+
+def _is_doubtful(finding: FindingResult) -> bool:
+    return not is_blind(finding) or is_grey(finding) or is_open_exhibit(finding)
 
 
 def aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:

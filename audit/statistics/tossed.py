@@ -167,14 +167,10 @@ def _tails_of_sums(values: tuple[int, ...], two_sided: bool) -> Floats:
     far from its mean.
     """
     n, total = len(values), sum(values)
-    ways = np.zeros((n + 1, total + 1))
-    ways[0, 0] = 1.0
-    for value in values:
-        ways[1:, value:] += ways[:-1, : total + 1 - value]
     law = np.zeros((n + 1, total + 3))  # no sum is below 0 or above all of them
-    law[:, 1:-1] = ways / ways.sum(axis=1, keepdims=True)
+    law[:, 1:-1] = _laws_of_sums(values)
     high = law[:, ::-1].cumsum(axis=1)[:, ::-1]
-    sums = np.broadcast_to(np.arange(total + 1), ways.shape)
+    sums = np.broadcast_to(np.arange(total + 1), (n + 1, total + 1))
     counts = np.arange(n + 1)[:, None]
     if not two_sided:
         return np.asarray(np.minimum(1.0, high[counts, sums + 1]))
@@ -183,6 +179,16 @@ def _tails_of_sums(values: tuple[int, ...], two_sided: bool) -> Floats:
     lower = np.clip(np.minimum(sums, mirrored) + 1, 0, total + 2)
     far = high[counts, upper] + law.cumsum(axis=1)[counts, lower]
     return np.where(sums == mirrored, 1.0, np.minimum(1.0, far))
+
+
+def _laws_of_sums(values: Sequence[int]) -> Floats:
+    """Compute the law of the sum of so many values, drawn without replacement: (n + 1, S + 1)."""
+    total = sum(values)
+    ways = np.zeros((len(values) + 1, total + 1))
+    ways[0, 0] = 1.0
+    for value in values:
+        ways[1:, value:] += ways[:-1, : total + 1 - value]
+    return np.asarray(ways / ways.sum(axis=1, keepdims=True))
 
 
 def _of_one_order(heads: Counts, every: int) -> Floats:
@@ -275,14 +281,7 @@ class Summed(OfSums):
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:
         """P[sum >= s] and P[sum <= s] of so many of the scores above 0: (scores + 1, sums + 1)."""
-        law = np.zeros((self._counted.size + 1, int(self._counted.sum()) + 1))
-        law[0, 0] = 1.0
-        heads = np.arange(len(law))[:, None]
-        for place, score in enumerate(self._counted.tolist(), 1):
-            chosen = np.minimum(1.0, heads / place)  # the probability that this score is a head's
-            before = law[:-1, :-score] * chosen[1:]
-            law *= 1.0 - chosen
-            law[1:, score:] += before
+        law = _laws_of_sums(self._counted.tolist())
         return law[:, ::-1].cumsum(axis=1)[:, ::-1], law.cumsum(axis=1)
 
     def _of_sums(self, heads: Counts, above: Floats) -> Floats:
