@@ -4,9 +4,11 @@
 
 A model of the shape of Gemma 3 270M, random unless its folder is given (benchmarks/fetch_gemma.py),
 LoRA of rank 8, two records of 512 tokens. A step is a noisy sum of DP-SGD, or a step of plain
-fine-tuning; scoring reads both records. The whole head and the one in parts are measured in turns,
-each in processes of its own; CPU time is more reliable than wall time on a shared machine. The
-largest relative difference of the sums is printed, too.
+fine-tuning; scoring reads both records; submix answers for the first 160 tokens of one as SubMix
+with 16 adapters does (whole: 8 tokens at once, each time from the beginning of the text). The
+whole head and the one in parts are measured in turns, each in processes of its own; CPU time is
+more reliable than wall time on a shared machine. The largest relative difference of the sums is
+printed, too.
 """
 
 from __future__ import annotations
@@ -28,13 +30,19 @@ import torch
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.language_model import OpenSession
 from audit.core.lora import Lora
+from audit.core.release import NoJournal
 from audit.models import head, this_process
-from audit.models.adapters import freeze, fresh
+from audit.models.adapters import freeze, fresh, own_weights
 from audit.models.causal import CausalLM
+from audit.models.ensembles.adapters_of_one_base import Together
+from audit.models.ensembles.batching import batched
 from audit.models.loading import describe, load_weights
 from audit.models.training.dp_sgd import Noise, NoisySum
 from audit.models.training.examples import Example, collated
 from audit.models.training.fine_tuning import next_token_loss
+from defenses.ensembles.accounts import ByData
+from defenses.ensembles.mechanisms.mixing import Mixing
+from defenses.ensembles.session import EnsembleSession, Service
 
 LENGTH, RECORDS, LORA = 512, 2, Lora(8, 16)
 SHAPE: dict[str, Any] = {
@@ -42,7 +50,8 @@ SHAPE: dict[str, Any] = {
     **{"num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1},
     **{"sliding_window": 512, "tie_word_embeddings": True},
 }
-WHAT = ("dp_sgd", "plain", "scoring")
+MEMBERS, QUERIES = 16, 160
+WHAT = ("dp_sgd", "plain", "scoring", "submix")
 
 
 def base(folder: str) -> Any:
@@ -75,12 +84,15 @@ def measure(folder: str, what: str, whole: bool, repeats: int, threads: int) -> 
             clipped.into_gradients(collated(examples, RECORDS * LENGTH, model.device), RECORDS)
         elif what == "plain":
             next_token_loss(model, texts).backward()  # type: ignore[no-untyped-call]
+        elif what == "submix":
+            answers = mixed(model, whole).score([texts[0][:1]], [texts[0][1 : 1 + QUERIES]])
+            sums = [float(answer.log_probs.sum()) for answer in answers]
         else:
             session = OpenSession(CausalLM(model, None, LENGTH), np.random.default_rng(0))  # type: ignore[arg-type]
             answers = session.score([text[:1] for text in texts], [text[1:] for text in texts])
             sums = [float(answer.log_probs.sum()) for answer in answers]
         times.append((time.perf_counter() - wall, time.process_time() - cpu))
-        if what != "scoring":
+        if what not in ("scoring", "submix"):
             sums = [
                 float(p.grad.double().norm()) for p in clipped._parameters if p.grad is not None
             ]
@@ -88,6 +100,23 @@ def measure(folder: str, what: str, whole: bool, repeats: int, threads: int) -> 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     wall, cpu = (median(column) for column in zip(*times, strict=True))
     return {"wall": wall, "cpu": cpu, "peak": peak, "sums": sums}
+
+
+def mixed(public: Any, whole: bool) -> EnsembleSession:
+    """Open a session of SubMix whose members are adapters that were moved a little."""
+    if whole:
+        Together._heads = None  # type: ignore[assignment]
+    models = [fresh(public.get_base_model(), LORA, seed) for seed in range(MEMBERS)]
+    for seed, model in enumerate(models):
+        draw = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for weight in own_weights(model).values():
+                weight.add_(torch.randn(weight.shape, generator=draw) * 0.01)
+    members: Any = [CausalLM(model, None, LENGTH) for model in (*models, public)]  # type: ignore[arg-type]
+    mechanism, account = Mixing(2.0, 1e-3, None, 1.0), ByData(1e9, 10**6)
+    service = Service(mechanism, account, batched(members), MEMBERS + 1, members[-1])
+    ledger = account.open(MEMBERS // 2, NoJournal())
+    return EnsembleSession(service, ledger, np.random.default_rng(0))
 
 
 def main() -> None:

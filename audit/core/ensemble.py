@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from audit.core.language_model import (
     Around,
     Cursor,
     LanguageModel,
+    R,
     Reader,
     at_once,
     kept_of,
@@ -49,6 +50,18 @@ class Ensemble(Reader, Protocol):
         """Return the models' distributions of every text[start:], one text after the other: shape
         (Σ len(text) − start, m, V), float64, nats. Each start is at least 1."""
 
+    @property
+    def is_parted(self) -> bool:
+        """Return whether `in_parts` holds the distributions of few positions at a time."""
+
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
+        """Use the rows of `log_pmfs`, with their place among all, in order."""
+
 
 @dataclass(frozen=True)
 class Separate:
@@ -82,6 +95,17 @@ class Separate:
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         return torch.stack([member.log_pmfs(texts, starts) for member in self.members], dim=1)
 
+    is_parted = False
+
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
+        log_pmfs = self.log_pmfs(texts, starts)
+        return [use(log_pmfs, slice(0, len(log_pmfs)))]
+
 
 @dataclass(frozen=True)
 class _SeparateCursor:
@@ -112,10 +136,26 @@ class Mean(Around):
         )
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        lengths = list(map(len, texts))
-        runs = runs_of(lengths, at_once(sum(lengths), self._numbers))
-        read = [log_mean(self.inner.log_pmfs(texts[run], starts[run])) for run in runs]
-        return torch.cat(read)
+        return torch.cat(self.in_parts(texts, starts, lambda log_pmfs, _: log_pmfs))
+
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
+        """Use the rows of `log_pmfs`, some at a time, as `read_in_parts` does."""
+        lengths, read = list(map(len, texts)), list[R]()
+        most = sum(lengths) if self.inner.is_parted else at_once(sum(lengths), self._numbers)
+        first = 0
+        for run in runs_of(lengths, most):
+
+            def use_mean(log_pmfs: torch.Tensor, at: slice, first: int = first) -> R:
+                return use(log_mean(log_pmfs), slice(first + at.start, first + at.stop))
+
+            read += self.inner.in_parts(texts[run], starts[run], use_mean)
+            first += sum(lengths[run]) - sum(starts[run])
+        return read
 
     @property
     def _numbers(self) -> int:
@@ -164,6 +204,19 @@ class Selected(Around):
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         return self.inner.log_pmfs(texts, starts)[:, list(self.places)]
+
+    @property
+    def is_parted(self) -> bool:
+        return self.inner.is_parted
+
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
+        places = list(self.places)
+        return self.inner.in_parts(texts, starts, lambda all_, at: use(all_[:, places], at))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -235,9 +235,9 @@ class OpenSession:
                 self.model,
                 [texts[i] for i in run],
                 [len(prefixes[i]) for i in run],
-                lambda log_pmfs, at, flat=flat: _read(flat[at], log_pmfs, moments),  # type: ignore[misc]
+                lambda log_pmfs, at, flat=flat: read_tokens(flat[at], log_pmfs, moments),  # type: ignore[misc]
             )
-            answers.update(zip(run, _split(tails, _joined(parts)), strict=True))
+            answers.update(zip(run, answers_of(tails, parts), strict=True))
         return [answers[i] for i in range(len(texts))]
 
     def distribution(
@@ -271,31 +271,24 @@ def draw(model: LanguageModel, prompts: Sequence[Tokens], uniforms: np.ndarray) 
     ]
 
 
-def answers_of(
-    continuations: Sequence[Tokens],
-    log_pmfs: torch.Tensor,
-    answered: int,
-    moments: bool = False,
-    log_caps: torch.Tensor | None = None,
-) -> list[Answer]:
-    """Make one Answer for each continuation from the distributions at all of its tokens.
+def answers_of(continuations: Sequence[Tokens], parts: Sequence[Answer]) -> list[Answer]:
+    """Make one Answer for each continuation from what was read of all their tokens in order.
 
-    log_pmfs: shape (Σ len, V), nats, one continuation after the other.
-    answered: number of these tokens, from the first on, that the release answered.
-    log_caps: shape of log_pmfs, nats: upper bounds that a paper reports instead, or None.
+    Tokens that the release answered come before all that it did not.
     """
-    flat = [token for tokens in continuations for token in tokens]
-    whole = replace(_read(flat, log_pmfs, moments, log_caps), answered=answered)
-    return _split(continuations, whole)
+    return _split(continuations, _joined(parts)) if parts else []
 
 
-def _read(
+def read_tokens(
     tokens: Sequence[int],
     log_pmfs: torch.Tensor,
-    moments: bool,
+    moments: bool = False,
     log_caps: torch.Tensor | None = None,
 ) -> Answer:
-    """Read tokens (n,) from the distributions (n, V) that they follow."""
+    """Read tokens (n,) from the distributions (n, V) that they follow, nats.
+
+    log_caps: shape of log_pmfs, nats: upper bounds that a paper reports instead, or None.
+    """
     flat = torch.tensor(tokens, dtype=torch.long, device=log_pmfs.device)
 
     def of_tokens(logs: torch.Tensor) -> np.ndarray:
@@ -313,14 +306,17 @@ def _read(
 
 
 def _joined(parts: Sequence[Answer]) -> Answer:
-    """Join the answers for consecutive tokens, read without caps."""
+    """Join the answers for consecutive tokens; the cap of a token without one is its own value."""
     moments = [part.moments for part in parts if part.moments is not None]
+    caps = [part.log_probs if part.log_caps is None else part.log_caps for part in parts]
+    capped = any(part.log_caps is not None for part in parts)
     return Answer(
         tuple(token for part in parts for token in part.tokens),
         np.concatenate([part.log_probs for part in parts]),
         np.concatenate([part.top1 for part in parts]),
         answered=sum(part.answered for part in parts),
         moments=np.concatenate(moments, axis=1) if moments else None,
+        log_caps=np.concatenate(caps) if capped else None,
     )
 
 

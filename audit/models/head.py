@@ -67,15 +67,23 @@ class Head:
     @property
     def at_once(self) -> int:
         """Count the positions whose logits are made at once."""
-        return max(1, AT_ONCE // int(self.model.config.vocab_size))
+        return positions_at_once(int(self.model.config.vocab_size))
+
+
+def positions_at_once(logits: int) -> int:
+    """Count the positions that are read at once, of so many logits each."""
+    return max(1, AT_ONCE // logits)
 
 
 def head_for(model: Any, positions: int) -> Head | None:
     """Return the head of a model whose logits for so many positions are too many to make at once.
 
     None where they are few, and where head and trunk cannot be told apart: this is tried with
-    numbers, once for each model.
+    numbers, once for each model. Models that are computed together have a head of their own.
     """
+    if hasattr(model, "head_of_all"):
+        heads: Head | None = model.head_of_all(positions)
+        return heads
     vocabulary = getattr(getattr(model, "config", None), "vocab_size", 0)
     if positions * vocabulary <= AT_ONCE:
         return None

@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
 
 import numpy as np
 import torch
 
 from audit.core.ensemble import Ensemble
-from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
+from audit.core.language_model import (
+    LanguageModel,
+    R,
+    answers_of,
+    draw,
+    equal_length_batches,
+    read_in_parts,
+    read_tokens,
+    sample,
+)
 from audit.core.law import Law
 from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
@@ -21,6 +32,8 @@ from defenses.ensembles.mechanism import Mechanism, Mixed
 
 _GENERATED = -1  # stands for the unknown token in the mark of a generated query
 _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
+_LEAST = 8  # queries read at once: with a large vocabulary, a model's head is read for each group
+_IN_PARTS = 64  # queries read at once where few of their pmfs are held at a time
 _LONGER = 8  # times as many for one long text: each group reads it again from its beginning
 
 
@@ -203,72 +216,111 @@ class EnsembleSession:
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
-        read = [(m.log_h, m.log_caps, n) for m, n in self._read(texts, list(map(len, prefixes)))]
-        if not read:
-            return []
-        log_h, log_caps = torch.cat([own for own, _, _ in read]), None
-        if any(caps is not None for _, caps, _ in read):
-            log_caps = torch.cat([own if caps is None else caps for own, caps, _ in read])
-        answered = sum(n for _, _, n in read)
-        return answers_of(continuations, log_h, answered, moments, log_caps)
+        tokens = iter([token for tail in continuations for token in tail])
+
+        def answer(mixed: Mixed, admitted: int) -> Answer:
+            some = list(islice(tokens, len(mixed.log_h)))
+            return replace(
+                read_tokens(some, mixed.log_h, moments, mixed.log_caps), answered=admitted
+            )
+
+        return answers_of(continuations, self._read(texts, list(map(len, prefixes)), answer))
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
         texts = [[*context, choices[0]] for context in contexts]
-        pieces = self._read(texts, list(map(len, contexts)))
-        read = [(mixed.log_h[:, list(choices)].cpu(), n) for mixed, n in pieces]
+        read = self._read(
+            texts,
+            list(map(len, contexts)),
+            lambda mixed, admitted: (mixed.log_h[:, list(choices)].cpu(), admitted),
+        )
         rows = torch.cat([torch.empty(0, len(choices)), *(some for some, _ in read)])
         return rows.double().numpy(), sum(n for _, n in read)
 
     def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
         """Return the law of the answer at each token, of those that are admitted before STOP."""
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
-        pieces = self._read(texts, list(map(len, prefixes)))
-        laws = [(m.law or Law(m.log_h.cpu().numpy())).first(n) for m, n in pieces if n]
+
+        def law(mixed: Mixed, admitted: int) -> Law | None:
+            whole = mixed.law or Law(mixed.log_h.cpu().numpy())
+            return whole.first(admitted) if admitted else None
+
+        read = self._read(texts, list(map(len, prefixes)), law)
+        laws = [some for some in read if some is not None]
         if not laws:
             return Law(np.empty((0, self._public.vocabulary)))
         return replace(laws[0], log_pmfs=np.concatenate([law.log_pmfs for law in laws]))
 
-    def _read(self, texts: Sequence[Tokens], starts: Sequence[int]) -> Iterator[tuple[Mixed, int]]:
-        """Answer every text[start:], in pieces that fit in memory, and count the queries of each
-        piece that were admitted; after STOP, log h is the public model's.
+    def _read(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[Mixed, int], R],
+    ) -> list[R]:
+        """Answer every text[start:], in pieces that fit in memory; charges are on disk afterwards.
 
-        Charges are on disk once the last piece is taken, and no caller returns before that.
+        use: called with each piece, in order, and how many of its queries were admitted; after
+            STOP, log h is the public model's.
         """
+        used: list[R] = []
         for segments in self._segments(starts, list(map(len, texts))):
             some = [texts[i][:stop] for i, _, stop in segments]
             firsts = [start for _, start, _ in segments]
             if self._stopped:
-                public = self._public.log_pmfs(some, firsts)
-                self._ledger.skip(len(public))
-                yield Mixed(public), 0
-                continue
-            pairs = zip(some, firsts, strict=True)
-            queries = [text[: i + 1] for text, start in pairs for i in range(start, len(text))]
-            log_pmfs = self._service.ensemble.log_pmfs(some, firsts)
-            mixed, _, admitted = self._answer(log_pmfs, queries)
-            if admitted < len(queries):
-                mixed = _stopping(mixed, admitted, self._public.log_pmfs(some, firsts))
-            yield mixed, admitted
+                used += read_in_parts(self._public, some, firsts, self._skipped(use))
+            else:
+                read = self._answered(some, firsts, use)
+                used += self._service.ensemble.in_parts(some, firsts, read)
         self._ledger.flush()
+        return used
+
+    def _skipped(self, use: Callable[[Mixed, int], R]) -> Callable[[torch.Tensor, slice], R]:
+        """Return the use of the public model's pmfs, (n, V), for queries after STOP."""
+
+        def skip(log_pmfs: torch.Tensor, _: slice) -> R:
+            self._ledger.skip(len(log_pmfs))
+            return use(Mixed(log_pmfs), 0)
+
+        return skip
+
+    def _answered(
+        self, texts: Sequence[Tokens], starts: Sequence[int], use: Callable[[Mixed, int], R]
+    ) -> Callable[[torch.Tensor, slice], R]:
+        """Return the use of the members' pmfs, (n, m, V), for some queries of these texts."""
+        pairs = zip(texts, starts, strict=True)
+        queries = [text[: i + 1] for text, start in pairs for i in range(start, len(text))]
+
+        @cache
+        def public() -> torch.Tensor:
+            return self._public.log_pmfs(texts, starts)
+
+        def answer(log_pmfs: torch.Tensor, at: slice) -> R:
+            if self._stopped:
+                return self._skipped(use)(public()[at], at)
+            mixed, _, admitted = self._answer(log_pmfs, queries[at])
+            if admitted < len(log_pmfs):
+                mixed = _stopping(mixed, admitted, public()[at])
+            return use(mixed, admitted)
+
+        return answer
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
     ) -> Iterator[list[tuple[int, int, int]]]:
         """Group (text, start, stop), in order, so that each group is read at once.
 
-        A text is cut only if it needs more than `_LONGER` times the usual number of queries; padded
-        texts together stay below that, too.
+        A text is cut only if it needs more queries than the longest may; padded texts together
+        stay below that, too.
         """
-        size = self.at_once
+        size, longest = self._sizes
         group: list[tuple[int, int, int]] = []
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-            for first in range(start, stop, _LONGER * size):
-                one = (i, first, min(stop, first + _LONGER * size))
+            for first in range(start, stop, longest):
+                one = (i, first, min(stop, first + longest))
                 _, firsts, lasts = zip(*group, one, strict=True)
                 padded = len(firsts) * (max(lasts) - min(firsts))
-                if group and (sum(lasts) - sum(firsts) > size or padded > _LONGER * size):
+                if group and (sum(lasts) - sum(firsts) > size or padded > longest):
                     yield group
                     group = []
                 group.append(one)
@@ -287,8 +339,20 @@ class EnsembleSession:
 
     @property
     def at_once(self) -> int:
-        """Return the number of queries that are read together."""
-        return max(1, _PMFS_AT_ONCE // (self._service.models * self._public.vocabulary))
+        """Return the number of queries whose pmfs are held together."""
+        return max(_LEAST, _PMFS_AT_ONCE // self._numbers)
+
+    @property
+    def _numbers(self) -> int:
+        return self._service.models * self._public.vocabulary
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Return how many queries are read together: of several texts, and of a long one."""
+        size = self.at_once
+        if self._service.ensemble.is_parted:
+            return max(size, _IN_PARTS), _LONGER * max(size, _IN_PARTS)
+        return size, max(size, min(_LONGER * size, _LONGER * _PMFS_AT_ONCE // self._numbers))
 
 
 def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
@@ -303,8 +367,11 @@ def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
     The worst case covers every distribution, but broken weights may give none at all.
     """
     sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
+    is_one = sums.abs() < 1e-3  # NaN compares false
+    if bool(is_one.all()):
+        return log_pmfs
     uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
-    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
+    return torch.where(is_one, log_pmfs, uniform)
 
 
 def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from audit.core import language_model
 from audit.core.ensemble import Mean, Separate, log_mean
-from audit.core.language_model import OpenSession, answers_of, equal_length_batches, runs_of, sample
+from audit.core.language_model import (
+    OpenSession,
+    answers_of,
+    equal_length_batches,
+    read_tokens,
+    runs_of,
+    sample,
+)
 from audit.core.predictor import Access
 
 ALMOST_ONE = np.nextafter(1.0, 0.0)
@@ -226,16 +233,23 @@ def test_the_log_of_a_mean_copes_with_zeros_and_leaves_its_arguments_alone() -> 
     assert torch.equal(one, before)
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(0, 45))
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(0, 45), st.integers(1, 9))
 def test_what_was_answered_is_counted_from_the_first_token_on(
-    lengths: list[int], answered: int
+    lengths: list[int], answered: int, step: int
 ) -> None:
     total = sum(lengths)
     answered = min(answered, total)
     generator = np.random.default_rng(total)
     tokens = [generator.integers(4, size=n).tolist() for n in lengths]
     pmfs = generator.dirichlet(np.ones(4), size=total)
-    found = answers_of(tokens, torch.tensor(pmfs.reshape(total, 4)).log(), answered)
+    logs = torch.tensor(pmfs.reshape(total, 4)).log()
+    caps, flat = logs / 2, [token for text in tokens for token in text]
+    parts = []
+    for first in range(0, max(total, 1), step):
+        at, held = slice(first, first + step), min(max(answered - first, 0), step)
+        read = read_tokens(flat[at], logs[at], log_caps=caps[at] if first == 0 else None)
+        parts.append(replace(read, answered=held))
+    found = answers_of(tokens, parts)
     marks = [i < answered for i in range(total)]
     place = 0
     for text, answer in zip(tokens, found, strict=True):
@@ -243,6 +257,8 @@ def test_what_was_answered_is_counted_from_the_first_token_on(
         assert answer.answered == sum(marks[here])
         expected = [math.log(row[t]) for row, t in zip(pmfs[here], text, strict=True)]
         np.testing.assert_allclose(answer.log_probs, expected)
+        halves = [p / 2 if i < step else p for i, p in enumerate(expected, place)]
+        np.testing.assert_allclose(answer.log_caps, halves)
         assert answer.top1.tolist() == [
             int(row.argmax()) == t for row, t in zip(pmfs[here], text, strict=True)
         ]

@@ -14,7 +14,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.contract.toys import Memory
-from audit.core.ensemble import Selected
+from audit.core.ensemble import Selected, Separate
 from audit.core.errors import UsageError
 from audit.core.language_model import temper
 from audit.core.law import Lawful
@@ -222,25 +222,39 @@ def test_public_model_answers_after_stop(service: Case) -> None:
 # batches, replay and draws
 
 
+def in_threes(members: Separate, texts: Any, starts: Any, use: Any) -> list[Any]:
+    pmfs = members.log_pmfs(texts, starts)
+    places = [slice(i, min(i + 3, len(pmfs))) for i in range(0, len(pmfs), 3)]
+    return [use(pmfs[at], at) for at in places]
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        {(EnsembleSession, "at_once"): 1},
+        {(EnsembleSession, "at_once"): 3},
+        {(Separate, "is_parted"): True, (Separate, "in_parts"): in_threes},
+    ],
+    ids=["1", "3", "many, of which three are held"],
+)
 @each(CASES)
 def test_batch_size_changes_no_answer_and_account(
-    service: Case, monkeypatch: pytest.MonkeyPatch
+    service: Case, monkeypatch: pytest.MonkeyPatch, reading: dict[tuple[Any, str], Any]
 ) -> None:
-    made, journal = service.release(), Memory()
+    made, journal, other = service.release(), Memory(), Memory()
     whole, answered = conversation(session(made, journal))
-    for size in (1, 3):
-        monkeypatch.setattr(EnsembleSession, "at_once", size)
-        journals = (journal, Memory())
-        parted, again = conversation(session(made, journals[1]))
-        for one, other in zip(whole, parted, strict=True):
-            exact = 3 if isinstance(one, tuple) else 0  # tokens, answered, top1
-            assert one[:exact] == other[:exact]
-            np.testing.assert_allclose(one[exact:], other[exact:])
-        assert answered == again
-        keys = ("query", "asked", "stopped")
-        rows = [[[row[key] for key in keys] for row in one.rows] for one in journals]
-        assert rows[0] == rows[1]
-        np.testing.assert_allclose(*map(charges, journals), rtol=1e-5)
+    for (holder, name), value in reading.items():
+        monkeypatch.setattr(holder, name, value)
+    parted, again = conversation(session(made, other))
+    for one, same in zip(whole, parted, strict=True):
+        exact = 3 if isinstance(one, tuple) else 0  # tokens, answered, top1
+        assert one[:exact] == same[:exact]
+        np.testing.assert_allclose(one[exact:], same[exact:])
+    assert answered == again
+    keys = ("query", "asked", "stopped")
+    rows = [[[row[key] for key in keys] for row in each.rows] for each in (journal, other)]
+    assert rows[0] == rows[1]
+    np.testing.assert_allclose(charges(journal), charges(other), rtol=1e-5)
 
 
 @each(CASES)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from audit.core.heldout import Heldout, heldout
-from audit.core.language_model import OpenSession, answers_of
+from audit.core.language_model import OpenSession, answers_of, read_tokens
 from audit.core.predictor import Access, Answer, Tokenizer
 from audit.measure.perplexity import read
 from audit.measure.ratios import measures
@@ -70,7 +70,9 @@ class Stopping:
         self.asked += [len(tail) for tail in continuations]
         befores = [[h[-1], *t[:-1]] for h, t in zip(prefixes, continuations, strict=True)]
         rows = [self.table[token] for before in befores for token in before]
-        return answers_of(continuations, torch.tensor(np.array(rows)), self.stops)
+        flat = [token for tail in continuations for token in tail]
+        whole = read_tokens(flat, torch.tensor(np.array(rows)))
+        return answers_of(continuations, [replace(whole, answered=self.stops)])
 
 
 def bigram_nll(table: np.ndarray, tokens: Sequence[int]) -> list[float]:

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save, save_file
 from transformers import GPT2LMHeadModel
 
-from audit.core.ensemble import Separate
+from audit.core.ensemble import Mean, Selected, Separate, log_mean
 from audit.core.errors import DamagedError, UsageError
 from audit.core.lora import Lora, parsed
 from audit.models import external_model
@@ -189,6 +189,8 @@ def test_adapters_of_one_base_answer_as_alone(
     for starts in ([1, 1, 1], [3, 29, 2]):
         mine, theirs = together.log_pmfs(texts, starts), alone.log_pmfs(texts, starts)
         torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-5)
+        whole = torch.cat(together.in_parts(texts, starts, lambda pmfs, _: pmfs))
+        assert torch.equal(whole, mine)
     prompts = [(*texts[1], *tail) for tail in ((1, 2), (3, 4), (3, 5), (1, 2))]
     one, other = together.cursor(prompts), alone.cursor(prompts)
     for tokens in ([1, 2, 3, 4], [5, 5, 6, 0]):
@@ -198,6 +200,39 @@ def test_adapters_of_one_base_answer_as_alone(
     for i in range(len(members)):
         for j in range(i):
             assert float((theirs[:, i] - theirs[:, j]).abs().max()) > 0.01
+
+
+def test_heads_of_adapters_are_read_for_few_positions(
+    base: Any, in_parts: Callable[[int], list[int]]
+) -> None:
+    members = [lm(changed(base, LORA, seed)) for seed in range(3)] + [lm(base)]
+    together, alone = batched(members), Separate(members)
+    seen = in_parts(2 * len(members) * VOCABULARY)
+    texts = [tuple(range(n)) for n in (9, 12, 4, 12)]
+    assert together.is_parted and not alone.is_parted
+    for starts in ([1, 5, 3, 1], [8, 11, 3, 11]):
+        theirs = alone.log_pmfs(texts, starts)
+        places = range(len(theirs))
+        found = together.in_parts(texts, starts, lambda pmfs, at: (pmfs, at))
+        assert [place for _, at in found for place in places[at]] == list(places)
+        for pmfs, at in found:
+            assert len(pmfs) <= 2
+            torch.testing.assert_close(pmfs, theirs[at], atol=1e-4, rtol=1e-5)
+        mean = torch.cat(Mean(together).in_parts(texts, starts, lambda pmfs, _: pmfs))
+        torch.testing.assert_close(mean, log_mean(theirs), atol=1e-4, rtol=1e-5)
+        mine = Selected(together, (2, 0), 4).in_parts(texts, starts, lambda pmfs, _: pmfs)
+        torch.testing.assert_close(torch.cat(mine), theirs[:, [2, 0]], atol=1e-4, rtol=1e-5)
+    assert max(seen) <= 2 * len(members)
+
+
+def test_heads_with_adapters_of_their_own_are_read_whole(base: Any) -> None:
+    head = Lora(r=2, targets="lm_head")
+    members = [lm(changed(base, lora, seed)) for seed, lora in enumerate([LORA, head])]
+    together, alone = batched(members), Separate(members)
+    assert isinstance(together, Stacked) and not together.is_parted
+    texts, starts = [tuple(range(9)), tuple(range(4))], [1, 2]
+    mine, theirs = together.log_pmfs(texts, starts), alone.log_pmfs(texts, starts)
+    torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-5)
 
 
 def test_adapters_of_two_bases_are_separate() -> None:

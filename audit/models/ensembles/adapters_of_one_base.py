@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import torch
@@ -11,6 +14,7 @@ from torch import Tensor
 
 from audit.models.adapters import is_adapted, own_weights, put, shell
 from audit.models.cached import Reading
+from audit.models.head import Head, head_for, positions_at_once
 
 _BASE = "__base__"  # PEFT's name for no adapter
 _PREFIX = "lora_"
@@ -73,6 +77,64 @@ class Together:
         )
         logits = answer.logits.unflatten(0, (len(input_ids), members)).transpose(1, 2)
         return Reading(logits, Past(answer.past_key_values, members) if use_cache else None)
+
+    @property
+    def is_parted(self) -> bool:
+        """Return whether the heads are computed for few positions at a time where they are many."""
+        return self._heads is not None
+
+    def head_of_all(self, positions: int) -> Heads | None:
+        """Return the heads of all members, as `head_for` does."""
+        many = positions > positions_at_once(self.models * int(self.config.vocab_size))
+        return self._heads if many else None
+
+    @cached_property
+    def _heads(self) -> Heads | None:
+        head = head_for(self._inner, positions_at_once(1))
+        if head is None:
+            return None
+        trunk = sum(1 for name, _ in head.trunk.named_parameters() if _PREFIX in name)
+        every = sum(1 for name, _ in self._inner.named_parameters() if _PREFIX in name)
+        return Heads(head, self) if trunk == every else None
+
+
+@final
+@dataclass(frozen=True)
+class Heads:
+    """The one head of all members, whose trunks have the adapters; used as a `Head` is.
+
+    Vectors have an axis of members: (n, T, members, d).
+    """
+
+    head: Head
+    together: Together
+
+    def vectors(self, **read: Any) -> Tensor:
+        """Compute the vectors of every member's trunk, from the arguments of the model."""
+        found: list[Tensor] = []
+        keep = self.head.trunk.register_forward_hook(
+            lambda _trunk, _read, answer: found.append(answer.last_hidden_state)
+        )
+        try:
+            self.together(**read, logits_to_keep=1)
+        finally:
+            keep.remove()
+        vectors: Tensor = found[-1].unflatten(0, (-1, self.together.models))  # type: ignore[no-untyped-call]
+        return vectors.transpose(1, 2)
+
+    def logits(self, vectors: Tensor) -> Tensor:
+        """Compute the logits, (n, T, members, V), after vectors."""
+        flat = self.head.logits(vectors.flatten(1, 2))
+        logits: Tensor = flat.unflatten(1, vectors.shape[1:3])  # type: ignore[no-untyped-call]
+        return logits
+
+    def ready(self) -> AbstractContextManager[None]:
+        return self.head.ready()
+
+    @property
+    def at_once(self) -> int:
+        """Count the positions whose logits are made at once."""
+        return positions_at_once(self.together.models * int(self.together.config.vocab_size))
 
 
 def _name(place: int) -> str:

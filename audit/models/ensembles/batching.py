@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from audit.core.ensemble import Ensemble, EnsembleCursor, Separate
-from audit.core.language_model import Around, Cursor, LanguageModel
+from audit.core.language_model import Around, Cursor, LanguageModel, R
 from audit.core.predictor import Tokens
 from audit.models.cached import Cache, cache_of
 from audit.models.causal import CausalLM
 from audit.models.ensembles.adapters_of_one_base import Together, adapters_of_one_base
 from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
+from audit.models.head import positions_at_once
 
 
 def batched(members: Sequence[LanguageModel]) -> Ensemble:
@@ -79,13 +80,33 @@ class Stacked(Around):
         return _StackedCursor(self.inner.cursor(prompts), self.places)
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return torch.cat(self.in_parts(texts, starts, lambda log_pmfs, _: log_pmfs))
+
+    @property
+    def is_parted(self) -> bool:
+        inner: Any = self.inner.inner
+        return isinstance(inner, Together) and inner.is_parted
+
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
         if self._is_next_only(texts, starts):  # a cursor shares more of the prompts
-            return self.cursor([text[:-1] for text in texts]).log_pmfs()
-        return _expanded(self.inner.log_pmfs(texts, starts), self.places)
+            log_pmfs = self.cursor([text[:-1] for text in texts]).log_pmfs()
+            return [use(log_pmfs, slice(0, len(log_pmfs)))]
+        places = self.places
+        return self.inner.in_parts(
+            texts, starts, lambda log_pmfs, at: use(_expanded(log_pmfs, places), at)
+        )
 
     def _is_next_only(self, texts: Sequence[Tokens], starts: Sequence[int]) -> bool:
-        """Return whether only the last token is scored, after prompts of one length."""
+        """Return whether only the last token is scored, after prompts of one length, and the
+        distributions of all are few enough to be held at once."""
         length = len(texts[0])
+        if self.is_parted and len(texts) > positions_at_once(self.count * self.vocabulary):
+            return False
         equal = all(len(text) == length for text in texts)
         return equal and set(starts) == {length - 1} and 1 < length <= self.max_length + 1
 
