@@ -36,7 +36,8 @@ class Size:
     """The part of a corpus that is taken: users of each kind, and words of each user.
 
     A user's records are taken until they have so many words. apart: whether public records are left
-    out that name a private user or hold a private record.
+    out that name a private user or hold a private record. after: users of each split that come
+    first and are left out.
     """
 
     folder: str
@@ -45,6 +46,7 @@ class Size:
     public: int
     words: int | None = ALL
     apart: bool = False
+    after: int = 0
 
 
 SIZES = {
@@ -53,6 +55,7 @@ SIZES = {
         "few": Size("wikitext2_raw", 24, 10, 0, words=60),  # among whom planted codes are much
         "customersim": Size("customersim", 400, 80, 100),
         "named": Size("customersim", 400, 80, 100, apart=True),  # whose names are sought
+        "tuning": Size("customersim", 400, 80, 100, after=500),  # customers of no claim
         "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
     },
     "real": {"wikitext": Size("wikitext2_raw", 128, 40, 0, words=300)},  # the texts of medium
@@ -69,7 +72,9 @@ def split_of(corpus: Corpus, size: Size) -> dict[str, str]:
 
     Those who are public are taken from the private split, and are private no more.
     """
-    ranked, others = (sorted(corpus.users(s), key=sha256_of) for s in ("private", "heldout"))
+    ranked, others = (
+        sorted(corpus.users(split), key=sha256_of)[size.after :] for split in ("private", "heldout")
+    )
     border = len(ranked) - size.public if size.private is ALL else size.private
     return {
         **dict.fromkeys(ranked[border : border + size.public], "public"),

@@ -31,6 +31,12 @@ def test_users_are_private_public_or_held_out_and_no_two_of_them() -> None:
     assert all((split == "heldout") == (user in PEOPLE[7:]) for user, split in every.items())
 
 
+def test_users_that_come_first_are_left_out() -> None:
+    first, others = Size("", 1, 2, 1), Size("", 1, 1, 1, after=2)
+    one, other = split_of(CORPUS, first), split_of(CORPUS, others)
+    assert len(one) == 4 and len(other) == 3 and not set(one) & set(other)
+
+
 def test_records_of_a_user_are_taken_until_they_have_so_many_words() -> None:
     for words, records in ((1, 1), (3, 1), (4, 2), (12, 4), (ALL, 4)):
         taken = Counter(row["user"] for row in rows(CORPUS, Size("", ALL, ALL, 0, words)))
