@@ -35,8 +35,7 @@ from audit.silence.surroundings import (
 from audit.statistics.first_words import FirstWord, split
 from audit.statistics.fisher import combined_p_value
 
-# others to compare with, for each way that is tried: the best of all then has p = 0.001 / ways
-OTHERS = 999
+EACH = 1_000  # texts to compare, with what was drawn, for each way: the best has p = 0.001 / ways
 _AT_ONCE = 50  # of them, until it is known whether more are needed
 FEWEST_SENTENCES = 1000  # with the same first word, for each way that is tried
 _TEMPLATES = 2  # behind which values are scored
@@ -70,7 +69,7 @@ class Drawn:
     @property
     def others(self) -> int:
         """Count the others that each is ranked among."""
-        return OTHERS * self.ways
+        return EACH * self.ways - 1
 
     def scored(self) -> Iterator[tuple[Sentence, np.random.Generator]]:
         """Yield the sentence, then each beacon after its own, with the draws of their others."""

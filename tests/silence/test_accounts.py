@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from audit.core.terms import Shown
+from audit.silence import asked_words
 from audit.silence.accounts import Account, Learnt, Ways, link
 from audit.silence.beacons import Sighting
 from audit.silence.behind import Behind
 from audit.silence.form import Form
+from audit.statistics.among_others import stopped_p_value
 
 FILE = "t.jsonl (SHA-256 0123)"
 SEEN, UNSEEN, NEARLY = (Learnt(p, 9_999) for p in (0.0001, 0.24, 0.0008))
@@ -65,3 +67,12 @@ def test_contact_needs_an_account_of_values(
     found = link("code", Ways(**ways), account)
     assert found.state == (Shown.NOT_SHOWN if not_shown else Shown.SHOWN)
     assert why in found.by
+
+
+@pytest.mark.parametrize("tiers", [{}, {256: [object()]}], ids=["sentence", "beacons, too"])
+def test_sentence_above_all_scored_others_counts(tiers: Any) -> None:
+    """Of an endpoint that scores prompts; each way has its share of the level."""
+    sentence, values = object(), object()
+    asked: Any = asked_words.Drawn(sentence, 500, tiers, 0, 0, values)  # type: ignore[arg-type]
+    best = Learnt(stopped_p_value(0, asked.others, asked.others), asked.others)
+    assert Ways(best, tiers=[SINGLE] if tiers else []).seen(best)
