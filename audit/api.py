@@ -80,7 +80,7 @@ def __getattr__(name: str) -> Any:
 
 
 class Settings(TypedDict, total=False):
-    """All settings, each as in `audit run --help` and the README."""
+    """All settings, as in `audit run --help`; the last three as tables of a plan file."""
 
     defense: str | Sequence[str]
     attack: str | Sequence[str]
@@ -500,8 +500,8 @@ def verify(
 def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:
     """Describe what differs between two runs, as text: settings, claims, answers, measures.
 
-    A measure is listed as changed only where its intervals do not overlap. What is the same takes
-    one line. names: what the runs are called.
+    A measure is told apart only where its intervals do not overlap and a test, adjusted for all
+    measures, rejects. What is the same takes one line. names: what the runs are called.
     """
     from audit.gate import comparison
 

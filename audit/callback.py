@@ -76,6 +76,7 @@ class AuditCallback(TrainerCallback):
         last one took: with 4, audits take at most a fifth of the time.
     examples: how many the trainer's data set may have for the preflight to read them all.
     device: where audits compute; the copy of the model needs room there.
+    formats: the reports of each audit, as --format takes them.
 
     Only the main process audits; the rest wait. Weights that FSDP 2 has sharded are gathered in its
     memory for each audit. Where they are sharded otherwise (FSDP 1, DeepSpeed) it refuses to: audit

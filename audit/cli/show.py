@@ -33,8 +33,8 @@ KINDS = ("defenses", "attacks", "corpora", "models", "policies")
 def compare(one: Path, others: tuple[Path, ...], formats: tuple[str, ...], output: Path) -> None:
     """Compare runs: settings, claims, answers, measures.
 
-    Each run after A is compared with A. A measure differs only where its intervals do not
-    overlap; what is the same takes one line.
+    Each run after A is compared with A. A measure is told apart only where its intervals
+    do not overlap and an adjusted test rejects; what is the same takes one line.
     """
     from audit import api
 
