@@ -123,8 +123,9 @@ def shown(measure: Measure | FindingResult) -> str:
 def figures(results: Results, times: dict[str, float]) -> str:
     """Write the table of the releases, and what the whole took."""
     head = (
-        "| model | promised ε (nats, per user) | leaks? | ε is at least (nats) | AUC of the loss "
-        "(95 %), adjusted p | codes found by search | perplexity (95 %) |"
+        "| model | promised ε (nats, per user) | leaks? "
+        "| ε is at least (nats; largest of several 95 % bounds) "
+        "| AUC of the loss (95 %), adjusted p | codes found by search | perplexity (95 %) |"
     )
     rows = "\n".join(map(row, labels(results.releases), results.releases))
     whole = f"{times['seconds'] / 60:.0f} minutes and {times['bytes'] / 1e9:.1f} GB at most"

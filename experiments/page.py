@@ -57,12 +57,13 @@ is neither, and counts as no confirmation.
   held-out text, all others at the end of their training.
 - **What is judged** is the claim as it stands here. Thresholds are ours where the paper has none.
   Each section says how the runs differ from the paper's, and what it says besides.
+- **ε** is in nats, of the unit and relation that [each defense](choosing-a-defense.md) promises.
 
 `small` is the embedded model of half a million parameters and simulated text, so orders count there
 and numbers do not. `medium` is a model of a few million on public text, where DP-SGD takes 5
 epochs, not its 15. `real` is Gemma 3 270M with LoRA, so a real public model, which has surely read
-the articles that it is tuned on; it is planned for SubMix. `paper` is the paper's own size, for
-whoever has a GPU. For these `--data DIR` is a folder with the corpora and models:
+the articles that it is tuned on; planned for SubMix, and run for M1. `paper` is the paper's own
+size, for whoever has a GPU. For these `--data DIR` is a folder with the corpora and models:
 
 | scale | DIR holds |
 |---|---|
