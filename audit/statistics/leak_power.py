@@ -87,7 +87,7 @@ def of_rank_test(planted: int, twins: int, share: float, level: float) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, (least - mean) / deviation, np.where(mean >= least, -9.0, 9.0))
     chances = scipy.stats.binom.pmf(leaks, planted, share)
-    return float(chances @ scipy.stats.norm.sf(z))
+    return min(1.0, float(chances @ scipy.stats.norm.sf(z)))
 
 
 @lru_cache(maxsize=256)

@@ -92,7 +92,7 @@ def power(planted: int, twins: int, share: Fraction, leaking: float, level: floa
     found[:critical] = scipy.stats.hypergeom.sf(
         critical - few - 1, every - few, planted - few, top - few
     )
-    return float(chances @ found)
+    return min(1.0, float(chances @ found))
 
 
 def best_share(planted: int, twins: int, level: float, leaking: float = 0.25) -> Fraction:

@@ -7,6 +7,7 @@ tables and the figures of a sweep are those of a run.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from audit.results.schema import Cell, Cost, FindingResult, ReleaseResult, Resul
 from reports._content import wording
 
 MOST_ROWS = 12  # of one drawing
+_OUTCOMES = re.compile("[-01]*")  # of as many secrets as were planted
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,12 @@ class NamedRelease:
 
 def inert(results: Results) -> Results:
     """Make every string of the results visible; all formats start from this."""
-    return Results.model_validate(each_text(results.model_dump(), visible))
+    return Results.model_validate(each_text(results.model_dump(), _visible))
+
+
+def _visible(text: str) -> str:
+    """Make a text visible. Outcomes are kept: cut like a long text, they would be none."""
+    return text if _OUTCOMES.fullmatch(text) else visible(text)
 
 
 def shown(results: Results) -> list[NamedRelease]:

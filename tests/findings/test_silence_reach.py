@@ -47,6 +47,12 @@ def test_power_at_a_third_is_as_stated(planted: int, twins: int, power: float) -
     assert found == pytest.approx(power, abs=0.015)
 
 
+def test_power_is_a_probability_however_many_people() -> None:
+    """Sums of doubles were just above 1, so a run of 2,200 people ended without results."""
+    for power in (leak_power.of_top_test, leak_power.of_rank_test):
+        assert 0.999 < power(1100, 1100, 1 / 3, 0.05 / 66) <= 1.0
+
+
 @pytest.mark.parametrize("share", [1 / 4, 1 / 3])
 def test_rank_test_power_equals_simulated(share: float) -> None:
     """Of whole leaks, by the order of all scores; exact p-values of the order."""

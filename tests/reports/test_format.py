@@ -22,6 +22,13 @@ def test_formats_are_found_under_their_names() -> None:
     assert registry.names("reports") == names.split()
 
 
+def test_outcomes_of_many_secrets_are_kept_whole() -> None:
+    """Cut like a long text, they are no outcomes: no format could be written."""
+    found = make.finding(0.0, n=2500, outcomes="0" * 2500)
+    report = Report(make.run(make.release("submix", make.guarantee(1.0), found)))
+    assert report.results.releases[0].findings[0].outcomes == found.outcomes
+
+
 @pytest.fixture
 def theirs(
     tmp_path: Path,
