@@ -467,6 +467,18 @@ def on_two_seeds(results: Results) -> Results:
     return swept(both, results)
 
 
+@functools.cache
+def silent_seeds(seeds: int) -> Results:
+    """A sweep of one setting: no leak in any seed by itself, each at p = 0.16.
+
+    Together, p is adjusted to 0.075 with 6 seeds, and to 0.044, which is a leak, with 8.
+    """
+    found = finding(0.0, p_value=0.16, adjusted_p=0.16, claim="nothing claimed")
+    alone = [release("redaction", guarantee(math.inf), found, seed=s, tests=1)
+             for s in range(seeds)]  # fmt: skip
+    return swept(alone, run())
+
+
 _REPORTS: dict[int, Report] = {}
 _FILES: dict[tuple[str, int], dict[str, bytes]] = {}
 

@@ -36,12 +36,13 @@ def verdict(
     joint = settings.settings_of(results, policy, same)
     rule = policy.regression or Regression()
     alone = policy.leaks is None and not policy.limit and baseline is None
+    every = bool(policy.leaks) or alone
     checks: list[Check] = [*settings.missing(results)]
     for place, (label, release) in zip(places, releases, strict=True):
         allowed = settings.allowed([release], policy, same)
-        own = leaks.checks(label, release, allowed, bool(policy.leaks) or alone, policy)
+        own = leaks.checks(label, release, allowed, every, policy)
         checks += settings.judged(own, place, joint)
-    checks += settings.checks(joint, policy)
+    checks += settings.checks(joint, policy, every)
     for limit in policy.limit:
         checks += limits.checks(limit, releases, policy.confidence)
     for claim in policy.claim:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from audit.core.terms import OnClaim
+from audit.core.terms import Leaked, OnClaim
 from audit.findings.settings import adjusted_over, one_toss, setting_p_value, unconfirmed
 from audit.gate import leaks, limits, regression
 from audit.gate.baseline import Baseline
@@ -42,6 +42,12 @@ class Setting:
             f.charge_test is not None and f.claim == OnClaim.REFUTED for f in self.cell.findings
         )
         return self.cell.claim == OnClaim.REFUTED and (leaks or charged)
+
+    def opens(self, check: Check) -> bool:
+        """Return whether a measure, silent in each seed by itself, is open over all of them."""
+        alone = [f for r in self.seeds for f in r.findings if f.name == check.subject]
+        silent = all(f.leaked == Leaked.NONE_FOUND for f in alone)
+        return check.rule == "leak" and check.state == State.INCONCLUSIVE and bool(alone) and silent
 
 
 def settings_of(results: Results, policy: Policy, baseline: Baseline | None) -> list[Setting]:
@@ -90,17 +96,18 @@ def _opened(check: Check, of: Setting) -> Check:
     return replace(check, state=State.INCONCLUSIVE, sentence=f"{why}: {check.sentence}")
 
 
-def checks(settings: Sequence[Setting], policy: Policy) -> Iterator[Check]:
+def checks(settings: Sequence[Setting], policy: Policy, every: bool) -> Iterator[Check]:
     """Fail each setting that leaks, or whose claim is refuted, by all its seeds together.
 
-    All else is for the releases to show. A setting of one seed is its release.
+    What only all seeds together leave open is inconclusive; all else is for the releases to show.
+    A setting of one seed is its release. every: as for the checks of a release.
     """
     several = [one for one in settings if len(one.seeds) > 1]
     joined = [_as_release(one) for one in several]
     for label, release, of in zip(labels(joined), joined, several, strict=True):
-        for check in leaks.checks(label, release, of.allowed, False, policy):
+        for check in leaks.checks(label, release, of.allowed, every, policy):
             confirmed = check.state == State.FAIL and of.confirms(check.rule)
-            if confirmed or check.state == State.WARNED:
+            if confirmed or check.state == State.WARNED or of.opens(check):
                 together = f"all {len(of.seeds)} seeds together: {check.sentence}"
                 yield replace(check, sentence=together)
 

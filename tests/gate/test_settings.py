@@ -13,11 +13,13 @@ import scipy
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
+from audit.results.badge import Badge, of_results
 from audit.results.joined import GREY, LEVEL
 from audit.results.schema import FindingResult, ReleaseResult, Results, SweepResult
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.one_run import epsilon_lower, p_value
 from reports import sarif
+from tests import by_hand
 from tests.gate import make
 
 LEAK = "leak/submix/extraction.hit_rate"
@@ -98,6 +100,18 @@ def test_nothing_else_of_a_setting_is_checked(reference: bool) -> None:
     assert gate(alone) == gate(alone.model_copy(update={"sweep": None}))
     beyond = seeds(*quiet(stronger_than_release=True))
     assert failed(gate(sweep(*beyond))) == []
+
+
+def test_what_only_all_seeds_leave_open_is_inconclusive() -> None:
+    """The gate passed, while page one and the badge said that it is not a pass."""
+    results = by_hand.silent_seeds(6)
+    outcome = gate(results)
+    (open_,) = [c for c in outcome.checks if c.state == State.INCONCLUSIVE]
+    assert open_.id == "leak/redaction/extraction.hit_rate"
+    assert open_.sentence.startswith("all 6 seeds together: neither a leak nor its absence")
+    assert (outcome.state, of_results(results)) == (State.INCONCLUSIVE, Badge.INCONCLUSIVE)
+    held = gate(results, limit=[Limit(0.2, metric="recall", line=1)])
+    assert not [c for c in held.checks if c.rule == "leak"]  # as of releases: none is asked for
 
 
 def test_a_limit_allows_a_leak_of_a_setting_by_name() -> None:
