@@ -17,7 +17,7 @@ from audit.results.schema import Results
 from reports._content import attacks, claims, detail, first, page, wording
 from reports._content.figure import Figure
 from reports._content.page import Page
-from reports._content.releases import NamedRelease, inert, named
+from reports._content.releases import NamedRelease, inert, named, settings
 from reports._content.summary import Overview, Row, Summary, Value, legend_of
 from reports._content.table import Pair, Table
 
@@ -64,10 +64,11 @@ def _build(runs: Sequence[Results], shown: Sequence[Sequence[NamedRelease]]) -> 
     found = comparison.compare(runs[0], runs[1])
     pages = [page.build(run, releases) for run, releases in zip(runs, shown, strict=True)]
     later, both, every = pages[1], list(zip(RUNS, pages, strict=True)), [*shown[0], *shown[1]]
-    badges = [
-        replace(one.badges[0], about=one.badges[0].about or word, next="", command="")
-        for word, one in both
+    verdicts = [
+        (word, first.verdict(run, named(settings(run), f"{word} · ")))
+        for word, run in zip(RUNS, runs, strict=True)
     ]
+    badges = [replace(v, about=v.about or word, next="", command="") for word, v in verdicts]
     return replace(
         later,
         title=later.title.replace("Privacy audit of", "Privacy comparison:", 1),

@@ -104,6 +104,13 @@ def settings(results: Results) -> list[ReleaseResult]:
     return [_setting(results, cell) for cell in results.sweep.cells]
 
 
+def cells_of(results: Results) -> list[Cell | None]:
+    """Find the setting that each release of a sweep is a seed of; None for those of a run."""
+    cells = [] if results.sweep is None else results.sweep.cells
+    found = {place: cell for cell in cells for place in cell.releases}
+    return [found.get(place) for place in range(len(results.releases))]
+
+
 def seeds_of(results: Results) -> list[int]:
     """Count the seeds behind each of the settings."""
     if results.sweep is None:

@@ -22,7 +22,7 @@ from audit.results import badge, quoting
 from audit.results.badge import Badge
 from audit.results.schema import ReleaseResult, Results
 from reports._content import verdicts, wording
-from reports._content.releases import inert, named
+from reports._content.releases import inert, named, rank, settings
 
 _LONGEST = 250  # of a name or a value, in all versions of MLflow
 _EXPERIMENT = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"}
@@ -93,13 +93,14 @@ def _tags(results: Results, commit: str) -> dict[str, str]:
 def _overall(results: Results) -> Iterator[tuple[str, float]]:
     """List what runs are sorted by: the worst answer, and of the release that has it ε and utility.
 
-    worst_leak: 0 no leak found, 1 inconclusive, 2 a leak to insiders, 3 a leak, 4 a refuted claim.
+    worst_leak: 0 no leak found, 1 inconclusive, 2 a leak to insiders, 3 a leak, 4 a refuted claim,
+    as the badge of page one: of a sweep, over the seeds of a setting.
     """
-    audited = [release for release in results.releases if not release.reference]
-    worst = max(audited, key=_severity, default=None)
-    if worst is None:
+    audited = [release for release in settings(results) if not release.reference]
+    if not audited:
         return
-    yield "worst_leak", float(_severity(worst))
+    worst = min(audited, key=rank)
+    yield "worst_leak", float(_SEVERITY[badge.over(audited, results.status)])
     values = [("epsilon", worst.guarantee.epsilon)]
     values += [(name, one.value) for name, one in worst.utility.items() if name == "perplexity"]
     for name, value in values:
@@ -115,10 +116,6 @@ _SEVERITY = {
     Badge.INCONCLUSIVE: 1,
     Badge.NONE_FOUND: 0,
 }
-
-
-def _severity(release: ReleaseResult) -> int:
-    return _SEVERITY[badge.of_release(release)]
 
 
 def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 from audit import __version__
 from audit.results import quoting
-from audit.results.schema import FindingResult, ReleaseResult, Results, to_json
+from audit.results.schema import Cell, FindingResult, ReleaseResult, Results, to_json
 from reports import Format, Report
 from reports._content import wording
-from reports._content.releases import labels
+from reports._content.releases import cells_of, labels
 
 FILENAME = "model.cdx.json"
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
@@ -39,7 +39,8 @@ def document(report: Report) -> dict[str, Any]:
     """Build the bill of materials; the same results and weights give the same one."""
     results, weights = report.results, report.weights
     number = uuid.uuid5(uuid.NAMESPACE_URL, to_json(results) + repr(weights))
-    named = zip(results.releases, labels(results.releases), weights, strict=True)
+    releases = results.releases
+    named = zip(releases, labels(releases), weights, cells_of(results), strict=True)
     tool = {"type": "application", "name": "audit", "version": __version__}
     models = [_model(results, *one) for one in named if not one[0].reference]
     return {
@@ -54,7 +55,11 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def _model(
-    results: Results, release: ReleaseResult, label: str, weights: Mapping[str, str]
+    results: Results,
+    release: ReleaseResult,
+    label: str,
+    weights: Mapping[str, str],
+    cell: Cell | None,
 ) -> dict[str, Any]:
     """Describe a release: its weights, what it comes from, and its model card."""
     single = list(weights.values()) if release.guarantee.release == "model" else []
@@ -69,7 +74,7 @@ def _model(
         "hashes": [one for digest in single for one in _hashes(digest)],
         "components": [] if single else parts,
         "pedigree": _ancestors(results.plan),
-        "modelCard": _card(results, release),
+        "modelCard": _card(results, release, cell),
     }
     return {key: value for key, value in component.items() if value}
 
@@ -96,12 +101,12 @@ def _corpus(results: Results) -> dict[str, Any]:
     }
 
 
-def _card(results: Results, release: ReleaseResult) -> dict[str, Any]:
+def _card(results: Results, release: ReleaseResult, cell: Cell | None) -> dict[str, Any]:
     return {
         "modelParameters": {"task": "text-generation", "datasets": [{"ref": _CORPUS}]},
         "quantitativeAnalysis": {"performanceMetrics": list(_metrics(release))},
         "considerations": {"technicalLimitations": results.not_tested},
-        "properties": list(_properties(results, release)),
+        "properties": list(_properties(results, release, cell)),
     }
 
 
@@ -129,7 +134,9 @@ def _name(finding: FindingResult) -> str:
     return f"{finding.attack}.{finding.metric}"
 
 
-def _properties(results: Results, release: ReleaseResult) -> Iterator[dict[str, str]]:
+def _properties(
+    results: Results, release: ReleaseResult, cell: Cell | None
+) -> Iterator[dict[str, str]]:
     """Describe what leaked and was claimed, and each value: unit, method, confidence."""
     yield _property("plan", results.plan.get("hash", "unknown"))
     yield _property("status", results.status)
@@ -146,6 +153,9 @@ def _properties(results: Results, release: ReleaseResult) -> Iterator[dict[str, 
     yield _property("claimed", wording.claim(release.guarantee))
     yield _property("leaked", quoting.leaked_of(release))
     yield _property("claim", release.claim)
+    if cell is not None:
+        yield _property("leaked-over-seeds", quoting.leaked_of(cell))
+        yield _property("claim-over-seeds", cell.claim)
     for name, measure in release.utility.items():
         yield _property(f"measure:{name}", wording.about(measure))
     for finding in release.findings:

@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from audit.results import quoting
-from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
+from audit.results.schema import Cell, FindingResult, Measure, ReleaseResult, Results
 from reports import Format, Report
 from reports._content import wording
-from reports._content.releases import labels
+from reports._content.releases import cells_of, labels
 
 FILENAME = "model-index.md"
 _WIDEST = 1_000_000  # no text is folded: a line of its own could begin with ---
@@ -39,15 +39,15 @@ class ModelIndex(Format):
 
 def _index(results: Results) -> list[dict[str, Any]]:
     """Build an entry for each release that is not a reference."""
-    named = zip(results.releases, labels(results.releases), strict=True)
+    named = zip(results.releases, labels(results.releases), cells_of(results), strict=True)
     return [
-        {"name": label, "results": [_result(results, release)]}
-        for release, label in named
+        {"name": label, "results": [_result(results, release, cell)]}
+        for release, label, cell in named
         if not release.reference
     ]
 
 
-def _result(results: Results, release: ReleaseResult) -> dict[str, Any]:
+def _result(results: Results, release: ReleaseResult, cell: Cell | None) -> dict[str, Any]:
     corpus = results.corpus
     return {
         "task": {"type": "text-generation", "name": "Privacy audit"},
@@ -56,16 +56,23 @@ def _result(results: Results, release: ReleaseResult) -> dict[str, Any]:
             "name": corpus.name,
             "revision": corpus.sha256,
         },
-        "metrics": list(_metrics(results, release)),
+        "metrics": list(_metrics(results, release, cell)),
     }
 
 
-def _metrics(results: Results, release: ReleaseResult) -> Iterator[dict[str, Any]]:
-    """List the claim and what leaked in words, then every value."""
+def _metrics(
+    results: Results, release: ReleaseResult, cell: Cell | None
+) -> Iterator[dict[str, Any]]:
+    """List the claim and what leaked in words, over all seeds too, then every value."""
     yield _metric("status", "Whether the run is complete", results.status)
     yield _metric("claimed_epsilon", "What is claimed", wording.claim(release.guarantee))
     yield _metric("leaked", "What leaked", quoting.leaked_of(release))
     yield _metric("claim", "What this says about the claim", str(release.claim))
+    if cell is not None:
+        leaked = quoting.leaked_of(cell)
+        yield _metric("leaked_over_seeds", "What leaked, over all seeds of this setting", leaked)
+        claim = str(cell.claim)
+        yield _metric("claim_over_seeds", "What all seeds say about the claim", claim)
     for name, measure in release.utility.items():
         yield _metric(name, f"{wording.spelled(name)} ({_interval(measure)})", measure.value)
     for finding in release.findings:

@@ -64,6 +64,13 @@ def test_releases_of_both_runs_carry_their_run(
     assert two.figures
 
 
+def test_sweeps_have_the_badges_of_their_settings(undrawn: None) -> None:
+    """Each seed by itself finds no leak."""
+    page = TwoRuns(make.silent_seeds(8), make.silent_seeds(6)).page
+    assert [one.badge for one in page.badges] == ["LEAK", "INCONCLUSIVE"]
+    assert [one.about for one in page.badges] == ["A", "B"]
+
+
 @pytest.mark.parametrize(
     ("one", "shown"), [(of(1, public(3)), "3\u00a0%"), (of(1), "—")], ids=["its own", "none"]
 )

@@ -55,6 +55,13 @@ def test_metrics_have_intervals_and_twins(results: Results) -> None:
     ]
 
 
+def test_model_of_a_seed_has_the_answers_over_all_seeds() -> None:
+    *models, _ = built(make.silent_seeds(8))["components"]
+    answers = [f"audit:{name}" for name in ("leaked", "leaked-over-seeds", "claim-over-seeds")]
+    (said,) = {tuple(properties(model)[name] for name in answers) for model in models}
+    assert said == ("no leak found", "leak", "nothing claimed")
+
+
 def test_answers_and_claims_are_properties(results: Results) -> None:
     first, _, dp_sgd, _ = built(results)["components"]
     submix = properties(first)

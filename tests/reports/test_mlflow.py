@@ -20,6 +20,7 @@ from audit import api
 from audit.core.errors import UsageError
 from audit.results.schema import Results
 from reports.exports import _mlflow
+from tests import by_hand
 
 
 class Fake(ModuleType):
@@ -110,6 +111,18 @@ def test_runs_sort_by_their_worst_answer_in_a_project(
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     _mlflow.log(results, tmp_path, "mlflow:x")
     assert len(mlflow.experiments) == 2  # the variable names it
+
+
+@pytest.mark.parametrize(("seeds", "worst"), [(6, 1), (8, 3)])
+def test_worst_answer_of_a_sweep_is_over_its_seeds(seeds: int, worst: int) -> None:
+    """It said 0, no leak found, of a sweep whose page one says LEAK."""
+    assert dict(_mlflow._overall(by_hand.silent_seeds(seeds)))["worst_leak"] == worst
+
+
+def test_worst_answer_of_an_unfinished_run_is_open() -> None:
+    clean = by_hand.run(by_hand.release("a", by_hand.guarantee(1.0), by_hand.finding(0.0)))
+    assert dict(_mlflow._overall(clean))["worst_leak"] == 0
+    assert dict(_mlflow._overall(clean.changed(status="partial")))["worst_leak"] == 1
 
 
 def test_release_has_metrics_parameters_and_tags(

@@ -55,6 +55,13 @@ def test_an_entry_a_release_that_is_no_reference(results: Results) -> None:
     ]  # fmt: skip
 
 
+def test_entry_of_a_seed_has_the_answers_over_all_seeds() -> None:
+    each = [metrics(model) for model in read(make.silent_seeds(8))]
+    answers = ("leaked", "leaked_over_seeds", "claim_over_seeds")
+    (said,) = {tuple(one[name]["value"] for name in answers) for one in each}
+    assert said == ("no leak found", "leak", "nothing claimed")
+
+
 @pytest.mark.parametrize("value", [1e-9, 1e22, 3.5e-5, 0.0, math.inf])
 def test_numbers_are_numbers_to_a_yaml_reader(value: float) -> None:
     found = make.finding(0.5, ci=None, k=None).model_copy(update={"value": value})
