@@ -113,7 +113,7 @@ def worst_finding(release: ReleaseResult) -> FindingResult | None:
     """Return the finding that stands for a release: the worst of those that its attacks quote."""
     rows = summary.quoted_with_insiders(release)
     known = [f for f in rows if f.charge_test is None] or rows
-    return min(known, key=lambda f: badge.of_finding(f).rank, default=None)
+    return min(known, key=summary.badness, default=None)
 
 
 def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
@@ -121,7 +121,7 @@ def _leaked(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     if worst is None or (worst.value is None and not worst.leaked.detected):
         return Box("Leaked", "not measured", ["No attack got an answer."], "found")
     figure, what = _figure(worst)
-    if badge.of_finding(worst) == Badge.INCONCLUSIVE:
+    if Badge.INCONCLUSIVE in (badge.of_finding(worst), badge.of_release(release)):
         shows = "This does not show that nothing leaks."
         return Box("Leaked", "no answer", [f"{figure} {what}", shows], "found")
     also = dict.fromkeys(f.attack for f in release.findings if f.leaked == worst.leaked)
@@ -221,7 +221,8 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Box:
     of = f" ({', '.join(marks)})" if marks else ""
     line = f"Perplexity {words.number(own.value)}{of}; lower is better."
     share = usefulness.kept(release, releases)
-    stops = [s for s in release.sessions if s.purpose.startswith("utility") and s.stopped_at]
+    utility = (s for s in release.sessions if s.purpose.startswith("utility"))
+    stops = [s for s in utility if s.stopped_at is not None]
     lines = [
         f"Measured in a session of its own, whose ε lasted for {s.answered:,} of the "
         f"{s.queries:,} tokens; then the public model answers."

@@ -97,6 +97,8 @@ def _next(
         share = usefulness.kept(closed.release, [one.release for one in shown])
         keeps = f"; it keeps {usefulness.written(share)} of the gain" if share else ""
         return f"In this run {closed.name} shows no leak by the attacks that found one{keeps}.", ""
+    if results.status == "partial":
+        return "Finish it: the same command goes on where it stopped.", results.again
     again = _with_own_noise(results.again, [one.release for one in audited])
     if word == Badge.INCONCLUSIVE:
         bare = again.replace(" --no-references", "")

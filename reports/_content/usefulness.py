@@ -47,11 +47,19 @@ def _share(value: float, releases: Sequence[ReleaseResult]) -> float | None:
 
 
 def written(share: float | None) -> str:
-    """Write the share in whole percent, from 0 on; a dash where it is not known."""
-    return "—" if share is None else f"{max(0, round(100 * share))}\u00a0%"
+    """Write the share in whole percent, 0 and 100 only where it is that; a dash for none known.
+
+    Below 0 the release is worse than the public model.
+    """
+    if share is None:
+        return "—"
+    if share < 0.005 and share:
+        return "<\u00a00\u00a0%" if share < 0 else "<\u00a01\u00a0%"
+    return ">\u00a099\u00a0%" if 0.995 <= share < 1 else f"{round(100 * share)}\u00a0%"
 
 
 def sentence(share: float, between: str) -> str:
     """State the share in words. between: its interval, or ""."""
-    much = f"{written(share)} {between}".rstrip() if share > 0 or between else "nothing"
-    return f"keeps {much} of what training gains"
+    much = f"{written(share)} {between}".rstrip() if share or between else "nothing"
+    worse = ": worse than the public model" if share < 0 else ""
+    return f"keeps {much} of what training gains{worse}"

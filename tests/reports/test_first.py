@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from audit.core.terms import Unit
+from audit.findings.shows import not_shown
 from audit.gate import stored
 from audit.gate.outcome import Outcome, State
 from audit.gate.stored import Gated
-from audit.results import badge
+from audit.results import badge, silence
 from audit.results.badge import Badge, of_results
 from audit.results.schema import Power, ReleaseResult, Results, to_json
 from reports import Report
@@ -37,6 +38,7 @@ def reference(defense: str, role: str, value: float, hits: float, **changes: Any
 
 
 LEAK = make.finding(0.9, leaked="leak")
+REMOVED = make.SILENCE.changed(contact=not_shown(f"{silence.REMOVED}: 0 of 60 names are there."))
 UNDEFENDED = reference("none", "positive control", 2.0, 0.96)
 PUBLIC = reference("public", "null control", 32.0, 0.0)
 
@@ -130,8 +132,22 @@ def test_usefulness_is_linear_in_log_perplexity(value: float, share: float) -> N
     results = audited(value=value)
     kept = usefulness.kept(results.releases[0], results.releases)
     assert kept == pytest.approx(share)
-    written = f"{max(0, round(100 * share))}\u00a0% of gain kept"
-    assert boxes(results)["Cost"].figure == written
+    written = "<\u00a00" if share < 0 else f"{round(100 * share)}"
+    assert boxes(results)["Cost"].figure == f"{written}\u00a0% of gain kept"
+
+
+@pytest.mark.parametrize(
+    ("share", "written"),
+    [(-1e-9, "< 0 %"), (0.0, "0 %"), (1e-9, "< 1 %"), (0.004, "< 1 %"), (0.006, "1 %"),
+     (0.994, "99 %"), (0.996, "> 99 %"), (1.0, "100 %"), (1.004, "100 %"), (1.2, "120 %")],
+)  # fmt: skip
+def test_usefulness_is_none_or_all_only_where_it_is(share: float, written: str) -> None:
+    assert usefulness.written(share) == written.replace(" ", "\u00a0")
+
+
+def test_usefulness_below_the_public_model_is_named() -> None:
+    (*_, row) = Report(audited(value=64.0)).page.summary.blocks[0].rows
+    assert row.certainty.startswith("keeps <") and row.certainty.endswith("the public model")
 
 
 def test_usefulness_has_its_interval() -> None:
@@ -140,6 +156,31 @@ def test_usefulness_has_its_interval() -> None:
     known = own.changed(utility={"perplexity": own.utility["perplexity"].changed(ci=(4.0, 16.0))})
     box = boxes(make.run(known, *others))["Cost"]
     assert box.lines[0] == "[25\u00a0%, 75\u00a0%] by the interval of its perplexity."
+
+
+def test_session_that_stopped_at_once_is_named() -> None:
+    """All of its perplexity is the public model's."""
+    own, *others = audited().releases
+    ended = make.session(purpose="utility", answered=0, stopped_at=0)
+    box = boxes(make.run(own.changed(sessions=[ended]), *others))["Cost"]
+    assert box.lines[-1].startswith("Measured in a session of its own, whose ε lasted for 0 of")
+
+
+@pytest.mark.parametrize(
+    ("beside", "figure"),
+    [
+        (make.finding(None, attack="exposure", leaked="not measured", n=0), "0 of 100"),
+        (make.finding(0.0, metric="recall", leaked="inconclusive"), "no answer"),
+        (make.finding(0.0, kinds=("name",), metric="names", leaked="not measured", silence=REMOVED),
+         "no answer"),
+    ],
+)  # fmt: skip
+def test_box_answers_as_the_badge_does(beside: Any, figure: str) -> None:
+    """It said that no attack got an answer, beside "no leak found", and the reverse."""
+    results = audited(make.finding(0.0, kinds=("code",)), beside)
+    silent = of_results(results) == Badge.NONE_FOUND
+    assert boxes(results)["Leaked"].figure == figure
+    assert silent == (figure != "no answer")
 
 
 def test_usefulness_is_unknown_without_a_gain() -> None:
@@ -199,6 +240,7 @@ REST = audited().changed(not_tested=["attacks that were not run: copies, ngram"]
         (make.run(BARE, UNDECIDED), "Decide whether dp_sgd, beside it, closes the leak. Plant", ""),
         (make.run(BARE, *audited(LEAK).releases), "Try a smaller ε", "audit run --epsilon 2 "),
         (audited(), "Hold this result", "audit gate DIR"),
+        (audited().changed(status="partial"), "Finish it", "audit run --defense submix"),
         (REST, "Run the other attacks", "audit run --attack all --defense submix"),
     ],
 )  # fmt: skip
