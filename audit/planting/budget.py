@@ -146,8 +146,8 @@ def notes(
         enough = replace(chosen, count=FEWEST, beacons=())
         remedy = f"{budget.remedy(enough.expected_copies)}, or " if not budget.fits(enough) else ""
         lines.append(
-            f'with {records:,} records and {chosen.count} people no run can end in "no leak '
-            f'found"; leaks will still be found. For that it needs {FEWEST} people: {remedy}'
+            f"with {records:,} records and {chosen.count} people hardly any run can end in "
+            f'"no leak found"; leaks will still be found. For that it needs {FEWEST} people: {remedy}'
             f"--count {FEWEST}"
         )
     if not with_beacons:

@@ -81,8 +81,8 @@ def limits(users: int, private: int) -> list[str]:
     much = f"--coin-users {_share(private):g}"
     enough = much if private >= FEWEST else f"the corpus has {private:,} private users"
     return [
-        f'with {users} real users with coins no run can end in "no leak found" about them; leaks '
-        f"will still be found. For that it needs {FEWEST}: {enough}"
+        f'with {users} real users with coins hardly any run can end in "no leak found" about '
+        f"them; leaks will still be found. For that it needs {FEWEST}: {enough}"
     ]
 
 

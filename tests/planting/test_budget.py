@@ -80,7 +80,9 @@ def test_every_remedy_is_enough() -> None:
     chosen = within(budget, Canaries(), (), PLANTED)
     dropped, few, no_beacons = notes(budget, Canaries(), chosen, 300, True)
     assert dropped.startswith("not planted: id, name, record; they need ")
-    assert few.startswith('with 300 records and 70 people no run can end in "no leak found"; leaks')
+    assert few.startswith(
+        'with 300 records and 70 people hardly any run can end in "no leak found"; leaks'
+    )
     assert no_beacons.startswith("no beacons fit: an endpoint cannot earn")
     for line, kinds, count, users in (
         (dropped, 4, 100, 0),
@@ -126,7 +128,7 @@ def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path:
         f"--secrets {folder}/m.json --corpus {folder}/t.jsonl"
     )
     assert any("no run has a positive control" in line for line in printed)
-    assert not any("no run can end in" in line for line in printed)
+    assert not any("any run can end in" in line for line in printed)
     manifest = manifests.read(tmp_path / "m.json")
     assert manifest.share is not None and 0.1 < manifest.share <= 0.15
     rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text("utf-8").splitlines()]
@@ -142,7 +144,7 @@ def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path:
 
 def test_small_corpora_are_told_what_they_lack(plant: Callable[..., str], tmp_path: Path) -> None:
     printed = plant("a text of some words that a user wrote", 300, beacons="auto")
-    assert 'no run can end in "no leak found"; leaks will still be found' in printed
+    assert 'hardly any run can end in "no leak found"; leaks will still be found' in printed
     assert "no beacons fit" in printed and "--share 0." in printed
     manifest = manifests.read(tmp_path / "m.json")
     assert len(manifest.coins.present) < 80 and not manifest.beacons
