@@ -147,8 +147,8 @@ def notes(
         remedy = f"{budget.remedy(enough.expected_copies)}, or " if not budget.fits(enough) else ""
         lines.append(
             f"with {records:,} records and {chosen.count} people hardly any run can end in "
-            f'"no leak found"; leaks will still be found. For that it needs {FEWEST} people: {remedy}'
-            f"--count {FEWEST}"
+            f'"no leak found"; leaks will still be found. For that it needs {FEWEST} people: '
+            f"{remedy}--count {FEWEST}"
         )
     if not with_beacons:
         lines.append(
