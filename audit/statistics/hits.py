@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
@@ -34,10 +35,16 @@ def p_value(k: int, repeats: Sequence[int], planted: int, chance: float) -> floa
 
 def needed(n: int, planted: int, chance: float, level: float) -> int | None:
     """Find the fewest hits of n different generations with a p-value below `level`, or None."""
-    for k in range(1, min(n, planted) + 1):
-        if p_value(k, [1] * n, planted, chance) < level:
-            return k
-    return None
+    most, high = min(n, planted), 1
+
+    def is_enough(k: int) -> bool:
+        return p_value(k, [1] * n, planted, chance) < level
+
+    while high < most and not is_enough(high):  # one costs k², so the largest are not tried first
+        high = min(2 * high, most)
+    counts = range(min(high, most) + 1)
+    found = bisect_left(counts, True, lo=high // 2 + 1, key=is_enough) if most else 1
+    return found if found <= most else None
 
 
 def _power(one: np.ndarray, times: int, length: int) -> np.ndarray:

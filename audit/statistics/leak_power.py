@@ -95,10 +95,12 @@ def of_low_end(planted: int, twins: int, share: float, level: float) -> float:
     """Compute the power of the test of people above all controls, from those who leak alone."""
     if not planted or not twins:
         return 0.0
-    for count in range(1, planted + 1):
-        if low_end.p_value(count, planted, twins) <= level:
-            return binomial.tail(count, planted, share)
-    return 0.0
+
+    def is_found(above: int) -> bool:
+        return low_end.p_value(above, planted, twins) <= level
+
+    needed = bisect_left(range(planted + 1), True, key=is_found)
+    return binomial.tail(needed, planted, share)
 
 
 def of_top_test(planted: int, twins: int, share: float, level: float) -> float:

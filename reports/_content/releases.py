@@ -20,6 +20,7 @@ from reports._content import wording
 
 MOST_ROWS = 12  # of one drawing
 _OUTCOMES = re.compile("[-01]*")  # of as many secrets as were planted
+_COMMAND = 100_000  # characters of a command: a sweep's names each of its settings
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class NamedRelease:
 
 def inert(results: Results) -> Results:
     """Make every string of the results visible; all formats start from this."""
-    return Results.model_validate(each_text(results.model_dump(), _visible))
+    made_again = visible(results.reproduce, _COMMAND)
+    document = each_text(results.model_dump(), _visible)
+    return Results.model_validate({**document, "reproduce": made_again})
 
 
 def _visible(text: str) -> str:

@@ -29,6 +29,13 @@ def test_outcomes_of_many_secrets_are_kept_whole() -> None:
     assert report.results.releases[0].findings[0].outcomes == found.outcomes
 
 
+def test_command_of_a_large_sweep_is_kept_whole() -> None:
+    """Cut like a long text, it was no command of audit: the report had none."""
+    settings = " ".join(f"--defense dp_sgd:epsilon={place}" for place in range(300))
+    results = make.run(reproduce=f"audit sweep {settings}")
+    assert Report(results).results.again == results.reproduce
+
+
 @pytest.fixture
 def theirs(
     tmp_path: Path,

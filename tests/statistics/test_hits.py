@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from typing import Any
 
 import pytest
 from scipy.stats import binom
@@ -43,3 +44,22 @@ def test_needed_hits_are_the_fewest_that_count() -> None:
     assert hits.needed(100, 60, 1e-5, 0.05) == 2
     assert hits.needed(100, 10, 1e-5, 0.05) == 1
     assert hits.needed(2, 2, 0.5, 0.05) is None
+    assert hits.needed(0, 5, 0.5, 0.05) is None
+    for level in (1e-2, 1e-4, 1e-6):
+        needed = hits.needed(60, 60, 1e-3, level)
+        assert needed is not None
+        assert hits.p_value(needed, [1] * 60, 60, 1e-3) < level
+        assert hits.p_value(needed - 1, [1] * 60, 60, 1e-3) >= level
+
+
+def test_needed_hits_of_many_people_take_few_tails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each count was tried from 1 on: minutes for thousands of people with four-digit codes."""
+    tail, tried = hits.p_value, list[int]()
+
+    def counted(k: int, *rest: Any) -> float:
+        tried.append(k)
+        return tail(k, *rest)
+
+    monkeypatch.setattr(hits, "p_value", counted)
+    assert hits.needed(800, 800, 1e-4, 1e-3) == 90
+    assert len(tried) < 20
