@@ -111,7 +111,7 @@ def fisher(k_before: int, n_before: int, k_after: int, n_after: int) -> float:
     ups, downs = (n_after - j) * (hits - j), (j + 1.0) * (n_before - hits + j + 1.0)
     logs = np.concatenate([[0.0], np.cumsum(np.log(ups / downs))])
     weights = np.exp(logs - logs.max())
-    return float(weights[max(0, k_after - first) :].sum() / weights.sum())
+    return min(1.0, float(weights[max(0, k_after - first) :].sum() / weights.sum()))
 
 
 def intervals_p_value(before: Interval, after: Interval) -> float | None:

@@ -46,6 +46,11 @@ def test_fisher_is_scipys(table: tuple[int, int, int, int]) -> None:
     assert increase_test.fisher(*table) == pytest.approx(theirs, rel=1e-9)
 
 
+def test_fisher_is_a_probability_where_fewer_leak() -> None:
+    """Two sums of the same weights were 1 + 2e-16, so a better model ended the gate in an error."""
+    assert increase_test.fisher(43, 45, 3, 45) == 1.0
+
+
 def test_fisher_of_many_trials_is_quick_and_exact() -> None:
     assert increase_test.fisher(2_000, 10_000, 2_000, 10_000) == pytest.approx(0.5, abs=0.01)
     assert increase_test.fisher(0, 10_000, 10_000, 10_000) == pytest.approx(0, abs=1e-300)
