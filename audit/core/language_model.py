@@ -139,6 +139,17 @@ class Tempered(Around):
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         return temper(self.inner.log_pmfs(texts, starts), self.temperature)
 
+    def in_parts(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        use: Callable[[torch.Tensor, slice], R],
+    ) -> list[R]:
+        def use_tempered(log_pmfs: torch.Tensor, at: slice) -> R:
+            return use(temper(log_pmfs, self.temperature), at)
+
+        return read_in_parts(self.inner, texts, starts, use_tempered)
+
 
 @dataclass(frozen=True)
 class _TemperedCursor:

@@ -31,6 +31,12 @@ class Mixed:
     log_caps: torch.Tensor | None = None
     law: Law | None = None
 
+    def first(self, n: int) -> Mixed:
+        """Return the first n answers, without what they cost."""
+        log_caps = None if self.log_caps is None else self.log_caps[:n]
+        law = None if self.law is None else self.law.first(n)
+        return Mixed(self.log_h[:n], log_caps=log_caps, law=law)
+
 
 class Mechanism(Protocol):
     """Computes what is released of the members' answers. Members influence an answer only through

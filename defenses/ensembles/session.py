@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -18,6 +18,7 @@ from audit.core.language_model import (
     LanguageModel,
     R,
     answers_of,
+    at_once,
     draw,
     equal_length_batches,
     read_in_parts,
@@ -29,6 +30,7 @@ from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from defenses.ensembles.accounts import Account
 from defenses.ensembles.mechanism import Mechanism, Mixed
+from defenses.ensembles.segments import Sizes, grouped, unanswered
 
 _GENERATED = -1  # stands for the unknown token in the mark of a generated query
 _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
@@ -90,7 +92,8 @@ class EnsembleSession:
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         after = self._stream.random((len(prompts), length))  # for the public model, after STOP
         answers: list[Answer] = []
-        size = min(self.at_once, self._account.ahead)
+        tokens = max(map(len, prompts), default=0) + length
+        size = min(self.at_once, self._account.ahead, self._sizes.tokens // max(1, tokens)) or 1
         for first in range(0, len(prompts), size):
             rows = slice(first, first + size)
             answers += self._generate_some(prompts[rows], after[rows])
@@ -243,8 +246,7 @@ class EnsembleSession:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
 
         def law(mixed: Mixed, admitted: int) -> Law | None:
-            whole = mixed.law or Law(mixed.log_h.cpu().numpy())
-            return whole.first(admitted) if admitted else None
+            return (mixed.law or Law(mixed.log_h.cpu().numpy())) if admitted else None
 
         read = self._read(texts, list(map(len, prefixes)), law)
         laws = [some for some in read if some is not None]
@@ -260,72 +262,40 @@ class EnsembleSession:
     ) -> list[R]:
         """Answer every text[start:], in pieces that fit in memory; charges are on disk afterwards.
 
-        use: called with each piece, in order, and how many of its queries were admitted; after
-            STOP, log h is the public model's.
+        use: called with each piece, in order, and how many of its queries were admitted: all, or
+            none after STOP, where log h is the public model's.
         """
         used: list[R] = []
-        for segments in self._segments(starts, list(map(len, texts))):
+        for segments in grouped(starts, list(map(len, texts)), self._sizes):
             some = [texts[i][:stop] for i, _, stop in segments]
             firsts = [start for _, start, _ in segments]
-            if self._stopped:
-                used += read_in_parts(self._public, some, firsts, self._skipped(use))
-            else:
-                read = self._answered(some, firsts, use)
-                used += self._service.ensemble.in_parts(some, firsts, read)
+            answered = self._answered(some, firsts, use)
+            used += [one for one, _ in answered]
+            some, firsts = unanswered(some, firsts, sum(n for _, n in answered))
+            if some:
+                used += read_in_parts(self._public, some, firsts, lambda p, _: use(Mixed(p), 0))
         self._ledger.flush()
         return used
 
-    def _skipped(self, use: Callable[[Mixed, int], R]) -> Callable[[torch.Tensor, slice], R]:
-        """Return the use of the public model's pmfs, (n, V), for queries after STOP."""
-
-        def skip(log_pmfs: torch.Tensor, _: slice) -> R:
-            self._ledger.skip(len(log_pmfs))
-            return use(Mixed(log_pmfs), 0)
-
-        return skip
-
     def _answered(
         self, texts: Sequence[Tokens], starts: Sequence[int], use: Callable[[Mixed, int], R]
-    ) -> Callable[[torch.Tensor, slice], R]:
-        """Return the use of the members' pmfs, (n, m, V), for some queries of these texts."""
+    ) -> list[tuple[R, int]]:
+        """Charge every text[start:]; use the answers before STOP, and count those of each piece."""
         pairs = zip(texts, starts, strict=True)
         queries = [text[: i + 1] for text, start in pairs for i in range(start, len(text))]
+        if self._stopped:
+            self._ledger.skip(len(queries))
+            return []
 
-        @cache
-        def public() -> torch.Tensor:
-            return self._public.log_pmfs(texts, starts)
-
-        def answer(log_pmfs: torch.Tensor, at: slice) -> R:
+        def answer(log_pmfs: torch.Tensor, at: slice) -> tuple[R, int] | None:
             if self._stopped:
-                return self._skipped(use)(public()[at], at)
-            mixed, _, admitted = self._answer(log_pmfs, queries[at])
-            if admitted < len(log_pmfs):
-                mixed = _stopping(mixed, admitted, public()[at])
-            return use(mixed, admitted)
+                self._ledger.skip(len(log_pmfs))
+                return None
+            mixed, _, n = self._answer(log_pmfs, queries[at])
+            return (use(mixed.first(n), n), n) if n else None
 
-        return answer
-
-    def _segments(
-        self, starts: Sequence[int], stops: Sequence[int]
-    ) -> Iterator[list[tuple[int, int, int]]]:
-        """Group (text, start, stop), in order, so that each group is read at once.
-
-        A text is cut only if it needs more queries than the longest may; padded texts together
-        stay below that, too.
-        """
-        size, longest = self._sizes
-        group: list[tuple[int, int, int]] = []
-        for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-            for first in range(start, stop, longest):
-                one = (i, first, min(stop, first + longest))
-                _, firsts, lasts = zip(*group, one, strict=True)
-                padded = len(firsts) * (max(lasts) - min(firsts))
-                if group and (sum(lasts) - sum(firsts) > size or padded > longest):
-                    yield group
-                    group = []
-                group.append(one)
-        if group:
-            yield group
+        read = self._service.ensemble.in_parts(texts, starts, answer)
+        return [one for one in read if one is not None]
 
     def _seed(self, number: int, context: Tokens) -> bytes:
         """Return the 256-bit seed of one query's noise and sampled token.
@@ -347,12 +317,14 @@ class EnsembleSession:
         return self._service.models * self._public.vocabulary
 
     @property
-    def _sizes(self) -> tuple[int, int]:
-        """Return how many queries are read together: of several texts, and of a long one."""
-        size = self.at_once
-        if self._service.ensemble.is_parted:
-            return max(size, _IN_PARTS), _LONGER * max(size, _IN_PARTS)
-        return size, max(size, min(_LONGER * size, _LONGER * _PMFS_AT_ONCE // self._numbers))
+    def _sizes(self) -> Sizes:
+        """Return how much is read together."""
+        size, ensemble = self.at_once, self._service.ensemble
+        if ensemble.is_parted:
+            size = max(size, _IN_PARTS)
+            return Sizes(size, _LONGER * size, at_once(sys.maxsize, 1, ensemble.kept))
+        longest = min(_LONGER * size, _LONGER * _PMFS_AT_ONCE // self._numbers)
+        return Sizes(size, max(size, longest), sys.maxsize)
 
 
 def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
@@ -380,16 +352,6 @@ def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:
     own = torch.from_numpy(heard).to(log_pmfs.device)[..., None]
     public = log_pmfs[:, -1:]
     return torch.cat([torch.where(own, log_pmfs[:, :-1], public), public], dim=1)
-
-
-def _stopping(mixed: Mixed, admitted: int, public: torch.Tensor) -> Mixed:
-    """Put the public model's log-pmfs, (n, V), in the place of answers from STOP on."""
-
-    def joined(own: torch.Tensor) -> torch.Tensor:
-        return torch.cat([own[:admitted], public[admitted:]])
-
-    log_caps = None if mixed.log_caps is None else joined(mixed.log_caps)
-    return replace(mixed, log_h=joined(mixed.log_h), log_caps=log_caps)
 
 
 _NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), 0)

@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 from audit.core import language_model
 from audit.core.ensemble import Mean, Separate, log_mean
 from audit.core.language_model import (
+    Around,
     OpenSession,
+    Tempered,
     answers_of,
     equal_length_batches,
+    read_in_parts,
     read_tokens,
     runs_of,
     sample,
+    temper,
 )
 from audit.core.predictor import Access
 
@@ -231,6 +235,44 @@ def test_the_log_of_a_mean_copes_with_zeros_and_leaves_its_arguments_alone() -> 
     before = one.clone()
     assert log_mean(torch.stack([one, other], dim=1)).exp().tolist() == [[0.75, 0.25, 0.0]]
     assert torch.equal(one, before)
+
+
+@dataclass(frozen=True)
+class InTwos(Around):
+    """Reads two rows at a time."""
+
+    inner: Any
+
+    def log_pmfs(self, texts: Any, starts: Any) -> torch.Tensor:
+        rows: torch.Tensor = self.inner.log_pmfs(texts, starts)
+        return rows
+
+    def in_parts(self, texts: Any, starts: Any, use: Any) -> list[Any]:
+        rows = self.log_pmfs(texts, starts)
+        return [
+            use(rows[i : i + 2], slice(i, min(i + 2, len(rows)))) for i in range(0, len(rows), 2)
+        ]
+
+
+def test_parts_of_a_mean_have_their_places(bigram: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, starts = [[0, 1, 2, 3], [2, 1], [1, 3, 0], [2, 0, 1, 1]], [1, 1, 2, 2]
+    members = Separate([bigram(1), bigram(2)])
+    expected = log_mean(members.log_pmfs(texts, starts))
+    monkeypatch.setattr(language_model, "_NUMBERS_AT_ONCE", 6 * 2 * members.vocabulary)
+    found = Mean(members).in_parts(texts, starts, lambda rows, at: (rows, at))
+    assert [(at.start, at.stop) for _, at in found] == [(0, 4), (4, 5), (5, 7)]
+    for rows, at in found:
+        assert torch.equal(rows, expected[at])
+
+
+def test_a_tempered_model_reads_as_few_rows_as_its_own(bigram: Any) -> None:
+    texts, starts = [[0, 1, 2, 3], [2, 1]], [1, 1]
+    for inner, parts in ((InTwos(bigram(1)), 2), (bigram(1), 1)):
+        found = read_in_parts(Tempered(inner, 0.5), texts, starts, lambda rows, at: (rows, at))
+        expected = temper(inner.log_pmfs(texts, starts), 0.5)
+        assert len(found) == parts
+        for rows, at in found:
+            assert torch.equal(rows, expected[at])
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(0, 45), st.integers(1, 9))

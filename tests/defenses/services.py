@@ -123,6 +123,13 @@ def session(release: Any, journal: Any = None, seed: int = 5) -> Any:
     return release.open(np.random.default_rng(seed), journal or NoJournal())
 
 
+def in_threes(members: Any, texts: Any, starts: Any, use: Any) -> list[Any]:
+    """What an ensemble that holds the distributions of three queries at a time does."""
+    pmfs = members.log_pmfs(texts, starts)
+    places = [slice(i, min(i + 3, len(pmfs))) for i in range(0, len(pmfs), 3)]
+    return [use(pmfs[at], at) for at in places]
+
+
 def plain(answers: Sequence[Any]) -> list[Any]:
     return [(a.tokens, a.answered, a.top1.tolist(), *a.log_probs.tolist()) for a in answers]
 

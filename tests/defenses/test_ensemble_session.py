@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from audit.core.ensemble import Separate
@@ -15,7 +16,7 @@ from audit.core.release import NoJournal
 from defenses.ensembles import ByData, Mixed
 from defenses.ensembles import session as sessions
 from defenses.ensembles.session import EnsembleSession, Service
-from tests.defenses.services import conversation, plain
+from tests.defenses.services import conversation, in_threes, plain
 
 # seeds and spies
 
@@ -58,6 +59,59 @@ def test_nothing_of_the_members_passes_by_the_mechanism(bigram: Any) -> None:
     assert plain(read[0]) == plain(read[1]) and [a.answered for a in read[0]] == [5] * 8 + [0]
     for a, b in zip(*read, strict=True):
         np.testing.assert_array_equal(a.moments, b.moments)
+
+
+def test_public_model_reads_the_rest_after_stop_and_no_more(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    real = sessions.read_in_parts
+
+    def watched(model: Any, texts: Any, starts: Any, use: Any) -> Any:
+        asked.append((texts, starts))
+        return real(model, texts, starts, use)
+
+    monkeypatch.setattr(sessions, "read_in_parts", watched)
+    for budget, starts in ((7, [3, 1]), (5, [1, 1]), (0, [1, 1, 1])):
+        open_ = spied(bigram, 100, Spy(), budget=budget)
+        answers = open_.score([[0]] * 3, [[1, 2, 3, 4, 5]] * 3)
+        assert sum(a.answered for a in answers) == budget
+        assert asked.pop() == ([[0, 1, 2, 3, 4, 5]] * len(starts), starts) and not asked
+    assert len(spied(bigram, 100, Spy()).score([[0]] * 3, [[1, 2]] * 3)) == 3 and not asked
+
+
+def test_queries_after_stop_are_counted_in_every_part(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Separate, "in_parts", in_threes)
+    open_ = spied(bigram, 100, Spy(charge=0.2))
+    answers = open_.score([[0]] * 3, [[1, 2, 3, 4, 5]] * 3)
+    assert [a.answered for a in answers] == [4, 0, 0] and open_.remaining == 40 - 15
+    open_.distribution([[0]] * 3, [1])
+    assert open_.remaining == 40 - 15 - 3
+
+
+def test_models_with_many_keys_and_values_read_few_texts(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of seven tokens, where twenty fit: as whole texts are read for their last tokens."""
+    monkeypatch.setattr(Separate, "is_parted", True)
+    read: list[int] = []
+    for name in ("in_parts", "cursor"):
+        real = getattr(Separate, name)
+
+        def watched(self: Any, texts: Any, *rest: Any, real: Any = real) -> Any:
+            read.append(len(texts))
+            return real(self, texts, *rest)
+
+        monkeypatch.setattr(Separate, name, watched)
+    for kept, most in ((0, 7), ((1 << 28) // 20, 2), (1 << 28, 1)):
+        monkeypatch.setattr(Separate, "kept", kept)
+        open_ = spied(bigram, 100, Spy())
+        assert open_.distribution([[0] * 6] * 7, [1])[1] == 7
+        assert len(open_.generate([[0] * 4] * 7, 3)) == 7
+        assert read == 2 * ([most] * (7 // most) + [1] * (7 % most))
+        read.clear()
 
 
 def test_every_query_has_a_seed_of_its_own(bigram: Any) -> None:

@@ -208,9 +208,19 @@ def test_heads_of_adapters_are_read_for_few_positions(
     members = [lm(changed(base, LORA, seed)) for seed in range(3)] + [lm(base)]
     together, alone = batched(members), Separate(members)
     seen = in_parts(2 * len(members) * VOCABULARY)
-    texts = [tuple(range(n)) for n in (9, 12, 4, 12)]
+    inner: Any = together.inner.inner  # type: ignore[attr-defined]
+    assert inner.is_parted  # the first call tries the model
+    inner._inner.get_output_embeddings().register_forward_hook(
+        lambda _head, _read, logits: seen.append(logits.shape[:-1].numel())
+    )
+    long, longest, short = (tuple(range(n)) for n in (9, 12, 4))
     assert together.is_parted and not alone.is_parted
-    for starts in ([1, 5, 3, 1], [8, 11, 3, 11]):
+    for texts, starts in (
+        ([long, longest, short, longest], [1, 5, 3, 1]),
+        ([long, longest, short, longest], [8, 11, 3, 11]),
+        ([long], [4]),
+        ([short] * 3, [3] * 3),
+    ):
         theirs = alone.log_pmfs(texts, starts)
         places = range(len(theirs))
         found = together.in_parts(texts, starts, lambda pmfs, at: (pmfs, at))

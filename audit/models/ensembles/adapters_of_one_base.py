@@ -67,16 +67,20 @@ class Together:
 
         logits_to_keep: number of last tokens; 0: all.
         """
-        members = len(self._names)
-        answer = self._inner(
-            input_ids=input_ids.repeat_interleave(members, dim=0),
-            past_key_values=None if past_key_values is None else past_key_values.inner,
+        past = None if past_key_values is None else past_key_values.inner
+        answer = self.read(input_ids, past, use_cache, logits_to_keep)
+        logits = answer.logits.unflatten(0, (len(input_ids), self.models)).transpose(1, 2)
+        return Reading(logits, Past(answer.past_key_values, self.models) if use_cache else None)
+
+    def read(self, input_ids: Tensor, past: Any, use_cache: bool, logits_to_keep: int) -> Any:
+        """Read n rows as every member does: one row of the answer for each text and member."""
+        return self._inner(
+            input_ids=input_ids.repeat_interleave(self.models, dim=0),
+            past_key_values=past,
             use_cache=use_cache,
             logits_to_keep=logits_to_keep,
             adapter_names=self._names * len(input_ids),
         )
-        logits = answer.logits.unflatten(0, (len(input_ids), members)).transpose(1, 2)
-        return Reading(logits, Past(answer.past_key_values, members) if use_cache else None)
 
     @property
     def is_parted(self) -> bool:
@@ -109,16 +113,22 @@ class Heads:
     head: Head
     together: Together
 
-    def vectors(self, **read: Any) -> Tensor:
-        """Compute the vectors of every member's trunk, from the arguments of the model."""
+    def vectors(
+        self, input_ids: Tensor, past_key_values: Past | None = None, use_cache: bool = False
+    ) -> Tensor:
+        """Compute the vectors of every member's trunk; the head reads no more than one of them."""
         found: list[Tensor] = []
-        keep = self.head.trunk.register_forward_hook(
-            lambda _trunk, _read, answer: found.append(answer.last_hidden_state)
-        )
+
+        def keep(_trunk: Any, _read: Any, answer: Any) -> None:
+            found.append(answer.last_hidden_state)
+            answer.last_hidden_state = answer.last_hidden_state[:1, -1:]
+
+        hook = self.head.trunk.register_forward_hook(keep)
         try:
-            self.together(**read, logits_to_keep=1)
+            past = None if past_key_values is None else past_key_values.inner
+            self.together.read(input_ids, past, use_cache, logits_to_keep=1)
         finally:
-            keep.remove()
+            hook.remove()
         vectors: Tensor = found[-1].unflatten(0, (-1, self.together.models))  # type: ignore[no-untyped-call]
         return vectors.transpose(1, 2)
 
