@@ -16,6 +16,7 @@ TOKENS_AT_ONCE = 2048  # scored in one forward pass
 _CONTEXTS_AT_ONCE = 512  # whose next distribution is read in one forward pass
 _NUMBERS_AT_ONCE = 1 << 26  # of distributions that are held at once, in float64: 512 MiB
 _KEPT_AT_ONCE = 1 << 28  # of keys and values, in float32: 1 GiB
+NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), answered=0)
 R = TypeVar("R")
 
 
@@ -287,7 +288,7 @@ def answers_of(continuations: Sequence[Tokens], parts: Sequence[Answer]) -> list
 
     Tokens that the release answered come before all that it did not.
     """
-    return _split(continuations, _joined(parts)) if parts else []
+    return _split(continuations, _joined(parts) if parts else NOTHING)
 
 
 def read_tokens(

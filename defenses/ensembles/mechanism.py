@@ -53,7 +53,8 @@ class Mechanism(Protocol):
     def reads_public(self) -> bool: ...
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Answer n queries from the models' distributions (n, m, V), float64, nats.
+        """Answer n queries from the models' distributions (n, m, V), float64, nats, and leave these
+        as they are.
 
         seeds: 256 bits for the noise of each query, used nowhere else.
         """

@@ -15,6 +15,7 @@ import torch
 
 from audit.core.ensemble import Ensemble
 from audit.core.language_model import (
+    NOTHING,
     LanguageModel,
     R,
     answers_of,
@@ -122,7 +123,7 @@ class EnsembleSession:
         """Join the admitted tokens of an answer computed ahead with the public model's."""
         if ahead is None:
             self._ledger.skip(len(after))
-            return self._finished(prompt, _NOTHING, after)
+            return self._finished(prompt, NOTHING, after)
         whole, mixed = ahead
         texts = [(*prompt, *whole.tokens[:i], _GENERATED) for i in range(len(after))]
         admitted = self._account.admit(self._ledger, mixed, self._marks(texts)).count
@@ -354,7 +355,6 @@ def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:
     return torch.cat([torch.where(own, log_pmfs[:, :-1], public), public], dim=1)
 
 
-_NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), 0)
 _NO_ANSWER = torch.empty(0)
 
 

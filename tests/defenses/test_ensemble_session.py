@@ -80,6 +80,13 @@ def test_public_model_reads_the_rest_after_stop_and_no_more(
     assert len(spied(bigram, 100, Spy()).score([[0]] * 3, [[1, 2]] * 3)) == 3 and not asked
 
 
+def test_texts_without_queries_have_empty_answers(bigram: Any) -> None:
+    open_ = spied(bigram, 100, Spy())
+    assert [a.tokens for a in open_.score([[0], [1, 2]], [[], []])] == [(), ()]
+    assert [a.tokens for a in open_.score([[0], [1, 2]], [[], [1]])] == [(), (1,)]
+    assert open_.score([], []) == open_.generate([], 3) == [] and open_.remaining == 39
+
+
 def test_queries_after_stop_are_counted_in_every_part(
     bigram: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save, save_file
-from transformers import GPT2LMHeadModel
+from transformers import GPT2LMHeadModel, OPTConfig, OPTForCausalLM
 
 from audit.core.ensemble import Mean, Selected, Separate, log_mean
 from audit.core.errors import DamagedError, UsageError
@@ -243,6 +243,20 @@ def test_heads_with_adapters_of_their_own_are_read_whole(base: Any) -> None:
     texts, starts = [tuple(range(9)), tuple(range(4))], [1, 2]
     mine, theirs = together.log_pmfs(texts, starts), alone.log_pmfs(texts, starts)
     torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("targets", "kind"), [("auto", Stacked), ("all-linear", Separate)])
+def test_layers_that_join_the_texts_of_a_batch_are_read_one_by_one(targets: str, kind: Any) -> None:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": VOCABULARY, "hidden_size": 16, "word_embed_proj_dim": 16, "ffn_dim": 24}
+    config = OPTConfig(num_hidden_layers=2, num_attention_heads=2, init_std=0.3, **sizes)
+    model = OPTForCausalLM(config).eval()
+    freeze(model)
+    members = [lm(changed(model, Lora(r=2, targets=targets), seed)) for seed in range(2)]
+    ensemble, texts = batched(members), [tuple(range(9)), tuple(range(4))]
+    assert isinstance(ensemble, kind)
+    theirs = Separate(members).log_pmfs(texts, [1, 2])
+    torch.testing.assert_close(ensemble.log_pmfs(texts, [1, 2]), theirs, atol=1e-4, rtol=1e-5)
 
 
 def test_adapters_of_two_bases_are_separate() -> None:

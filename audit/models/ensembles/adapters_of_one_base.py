@@ -83,6 +83,17 @@ class Together:
         )
 
     @property
+    def answers(self) -> bool:
+        """Try whether members answer in one batch: a layer that joins the texts of a batch, as
+        OPT's do, cannot tell whose adapter reads a row."""
+        try:
+            with torch.inference_mode():
+                self(torch.tensor([[0, 1]], device=self.device), logits_to_keep=1)
+        except Exception:  # architectures raise errors of any class
+            return False
+        return True
+
+    @property
     def is_parted(self) -> bool:
         """Return whether the heads are computed for few positions at a time where they are many."""
         return self._heads is not None

@@ -23,8 +23,8 @@ def batched(members: Sequence[LanguageModel]) -> Ensemble:
 
     GPT-2s of one shape and tokenizer are stacked: equal weights and equal members are found by
     comparison and computed once, the rest in batched products. Adapters of one base are asked in
-    one batch. Any other members are queried one by one. Log-probabilities equal the members' to
-    1e-5 nats, in float32.
+    one batch where their layers can be. Any other members are queried one by one.
+    Log-probabilities equal the members' to 1e-5 nats, in float32.
     """
     models: list[Any] = [member.inner for member in members if isinstance(member, CausalLM)]
     if len(models) < max(2, len(members)):
@@ -35,6 +35,8 @@ def batched(members: Sequence[LanguageModel]) -> Ensemble:
     length = min(member.max_length for member in members)
     if adapters_of_one_base(models) and cache_of(models[0]) is Cache.SHARED:
         together: Any = Together(models)
+        if not together.answers:
+            return Separate(members)
         return Stacked(CausalLM(together, first.tokenizer, length), tuple(range(len(models))))
     if not all(is_known(model) and are_alike(model, models[0]) for model in models):
         return Separate(members)
