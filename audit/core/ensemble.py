@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from audit.core.language_model import (
     LanguageModel,
     R,
     Reader,
+    Use,
     at_once,
     kept_of,
     runs_of,
@@ -54,12 +55,7 @@ class Ensemble(Reader, Protocol):
     def is_parted(self) -> bool:
         """Return whether `in_parts` holds the distributions of few positions at a time."""
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         """Use the rows of `log_pmfs`, with their place among all, in order."""
 
 
@@ -97,12 +93,7 @@ class Separate:
 
     is_parted = False
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         log_pmfs = self.log_pmfs(texts, starts)
         return [use(log_pmfs, slice(0, len(log_pmfs)))]
 
@@ -138,12 +129,7 @@ class Mean(Around):
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         return torch.cat(self.in_parts(texts, starts, lambda log_pmfs, _: log_pmfs))
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         """Use the rows of `log_pmfs`, some at a time, as `read_in_parts` does."""
         lengths, read = list(map(len, texts)), list[R]()
         most = sum(lengths) if self.inner.is_parted else at_once(sum(lengths), self._numbers)
@@ -209,12 +195,7 @@ class Selected(Around):
     def is_parted(self) -> bool:
         return self.inner.is_parted
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         places = list(self.places)
         return self.inner.in_parts(texts, starts, lambda all_, at: use(all_[:, places], at))
 

@@ -18,6 +18,7 @@ _NUMBERS_AT_ONCE = 1 << 26  # of distributions that are held at once, in float64
 _KEPT_AT_ONCE = 1 << 28  # of keys and values, in float32: 1 GiB
 NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), answered=0)
 R = TypeVar("R")
+Use = Callable[[torch.Tensor, slice], R]  # of rows of distributions, with their place among all
 
 
 class Cursor(Protocol):
@@ -64,7 +65,7 @@ def read_in_parts(
     model: LanguageModel,
     texts: Sequence[Tokens],
     starts: Sequence[int],
-    use: Callable[[torch.Tensor, slice], R],
+    use: Use[R],
 ) -> list[R]:
     """Use the distributions that `log_pmfs` would return, some of their rows at a time.
 
@@ -140,12 +141,7 @@ class Tempered(Around):
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         return temper(self.inner.log_pmfs(texts, starts), self.temperature)
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         def use_tempered(log_pmfs: torch.Tensor, at: slice) -> R:
             return use(temper(log_pmfs, self.temperature), at)
 

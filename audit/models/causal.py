@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
-from audit.core.language_model import Cursor
+from audit.core.language_model import Cursor, R, Use
 from audit.core.model import PreTrainedModel
 from audit.core.predictor import Tokenizer, Tokens
 from audit.models.cached import Cache, cache_of
 from audit.models.head import Head, head_for
 
-R = TypeVar("R")
 _FEW = 64  # tokens; sharing fewer costs more than it saves
 
 
@@ -49,12 +48,7 @@ class CausalLM:
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         return torch.cat(self.in_parts(texts, starts, lambda log_pmfs, _: log_pmfs))
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         """Use the rows of `log_pmfs`, few at a time where the vocabulary is large."""
         longest = max(map(len, texts))
         if min(starts) < 1 or longest > self.max_length + 1:
@@ -89,9 +83,7 @@ class CausalLM:
             return [use(_log_softmax(wanted), slice(0, len(wanted)))]
         return self._parts(head, wanted, use)
 
-    def _parts(
-        self, head: Head, vectors: torch.Tensor, use: Callable[[torch.Tensor, slice], R]
-    ) -> list[R]:
+    def _parts(self, head: Head, vectors: torch.Tensor, use: Use[R]) -> list[R]:
         """Use the distributions after vectors, (n, d), few at a time."""
         some, used = head.at_once, []
         with head.ready():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from audit.core.ensemble import Ensemble, EnsembleCursor, Separate
-from audit.core.language_model import Around, Cursor, LanguageModel, R
+from audit.core.language_model import Around, Cursor, LanguageModel, R, Use
 from audit.core.predictor import Tokens
 from audit.models.cached import Cache, cache_of
 from audit.models.causal import CausalLM
@@ -89,12 +89,7 @@ class Stacked(Around):
         inner: Any = self.inner.inner
         return isinstance(inner, Together) and inner.is_parted
 
-    def in_parts(
-        self,
-        texts: Sequence[Tokens],
-        starts: Sequence[int],
-        use: Callable[[torch.Tensor, slice], R],
-    ) -> list[R]:
+    def in_parts(self, texts: Sequence[Tokens], starts: Sequence[int], use: Use[R]) -> list[R]:
         if self._is_next_only(texts, starts):  # a cursor shares more of the prompts
             log_pmfs = self.cursor([text[:-1] for text in texts]).log_pmfs()
             return [use(log_pmfs, slice(0, len(log_pmfs)))]
